@@ -53,6 +53,7 @@ __all__ = [
     "fit",
     "forks",
     "gaussian_noise",
+    "in_phase",
     "isotonic",
     "joint_errors",
     "keep_keys",
@@ -997,6 +998,9 @@ def nested_bound(workload: Workload, weights: NDArray[np.float64] | None = None)
 
 def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""
+
+def in_phase(workload: Workload, weights: list[float]) -> tuple[float, float, float]:
+    """`Σ_j s_j`, `Σ_j s_j²` and `(Σ_k |λ_k|^(2/3))^(3/2)/L` of filters of one series, with the weights of parts."""
 
 def block_gram(workload: Workload, weights: list[float], block: int) -> NDArray[np.float64]: ...
 def joint_errors(

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from sordino import _core
+from sordino._support.remembered import remembered
 from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.accuracy.factorizations import Certificate, condensed, on_distinct_cells
 from sordino.accuracy.nuclear_norms import MOST_STEPS, SAFE, dual_trace, is_small, magnitudes, singular_mean
@@ -33,6 +34,7 @@ __all__ = [
     "gaussian_bound",
     "least_pure_deviation",
     "norm_bound",
+    "over_spectral_bound",
     "spectral_bound",
     "spectrum",
     "stream_bound",
@@ -296,10 +298,20 @@ def spectral_bound(workload: Workload) -> Bound | None:
     """
     if not isinstance(workload, Filter | GroupConvolution) or workload.first_step:
         return None
+    value, _ = _of_spectrum(workload)
+    return Bound("specLB", value, "all, for small enough epsilon and delta", up_to_constant=True) if value else None
+
+
+def over_spectral_bound(workload: Filter | GroupConvolution) -> float:
+    """Return `F/specLB`, F the factor of its spectrum."""
+    value, factor = _of_spectrum(workload)
+    return factor / value**2
+
+
+@remembered
+def _of_spectrum(workload: Filter | GroupConvolution) -> tuple[float, float]:
+    """Return the root of specLB, 0 of a ring of one, and the factor F."""
     values = magnitudes(workload)
     n = len(values)
-    if n < 2:
-        return None
     ranks = np.arange(1, n + 1, dtype=np.float64)
-    value = float(np.max(ranks * values)) / (n * math.log2(n))
-    return Bound("specLB", value, "all, for small enough epsilon and delta", up_to_constant=True)
+    return (0.0 if n < 2 else float(np.max(ranks * values)) / (n * math.log2(n))), float(np.mean(values)) ** 2

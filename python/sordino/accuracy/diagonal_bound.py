@@ -5,16 +5,16 @@ import math
 import numpy as np
 
 from sordino import _core
+from sordino._support.remembered import remembered
 from sordino.accuracy.factorizations import condensed, few_rows
 from sordino.accuracy.nuclear_norms import (
     GRAM_ERROR,
     MOST_CELLS,
     SAFE,
-    duals,
+    filter_sums,
     is_short,
     is_small,
     is_wide,
-    lags_inside,
     singular_mean,
 )
 from sordino.errors import UnsupportedMechanismError
@@ -22,7 +22,6 @@ from sordino.workloads import (
     AllRanges,
     Filter,
     GroupBy,
-    Histogram,
     Intervals,
     Kronecker,
     Matrix,
@@ -35,6 +34,7 @@ from sordino.workloads import (
 __all__ = ["diagonal_mean"]
 
 
+@remembered
 def diagonal_mean(workload: Workload) -> float:
     """Return `sqrt(sum_j s_j²/m)`, s the diagonal of `(AᵀA)^{1/2}`, 0 where it is not computed.
 
@@ -53,7 +53,7 @@ def diagonal_mean(workload: Workload) -> float:
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * SAFE
         case Filter(boundary="causal" | "same" | "valid") if workload.steps > MOST_CELLS:
-            return max(_filters_diagonal(Union([workload])), _condensed_diagonal(workload))
+            return max(_filters_diagonal(workload), _condensed_diagonal(workload))
         case Intervals() if not is_small(workload):
             return max(_nested_diagonal(workload), _condensed_diagonal(workload), _intervals_diagonal(workload))
         case GroupBy() | Matrix() if not is_small(workload):
@@ -136,34 +136,9 @@ def _parts_mean(union: Union) -> float:
     return math.sqrt(squares / asked) * SAFE
 
 
-def _filters_diagonal(union: Union) -> float:
-    """Return the value of long filters of one series for parts Z of circulants in the place of the polar factor.
-
-    On a ring of N, of 2N where the filters have ends, those of part p have the spectrum `sqrt(w_p) λ_p/|λ|`, `|λ|²` the
-    sum of all `w_p |λ_p|²`: together their norm is 1. `<z_j, a_j>` is a sum over the lags that join cell j to an
-    answer: those from `first - j` to `n - 1 - j`, all on a ring. 0 of other unions, and of filters of both kinds.
-    """
-    if not all(isinstance(part, Filter | Histogram) for part in union.parts):
-        return 0.0
-    filters = [part for part in union.parts if isinstance(part, Filter)]
-    rings = {part.boundary == "circular" for part in filters}
-    if len(rings) != 1:
-        return 0.0
-    (circular,) = rings
-    n = filters[0].steps
-    length = n if circular else 2 * n
-    kernels = np.zeros((len(union.parts), length))
-    for kernel, part in zip(kernels, union.parts, strict=True):
-        taps, lags = lags_inside(part) if isinstance(part, Filter) else (np.ones(1), np.zeros(1, dtype=np.int64))
-        kernel[lags % length] = taps
-    roots = np.sqrt(np.array(union.weights))[:, None]
-    products = roots * kernels * duals(roots * kernels)
-    asked = sum(weight * part.core.answers_len for part, weight in zip(union.parts, union.weights, strict=True))
-    if circular:
-        return math.sqrt(n / asked) * float(np.sum(products)) * (1.0 - 1e-9)
-    inside, cells = np.zeros(n), np.arange(n)
-    for part, product in zip(union.parts, np.fft.fftshift(products, axes=1), strict=True):
-        sums = np.concatenate([[0.0], np.cumsum(product)])
-        first = part.first_step if isinstance(part, Filter) else 0
-        inside += sums[2 * n - cells] - sums[n + first - cells]
-    return math.sqrt(float(np.sum(inside**2)) / asked) * (1.0 - 1e-9)
+def _filters_diagonal(workload: Workload) -> float:
+    """Return the value of long filters of one series, in phase with them; 0 of others."""
+    weights = workload.weights if isinstance(workload, Union) else (1.0,)
+    parts = workload.parts if isinstance(workload, Union) else (workload,)
+    asked = sum(weight * part.core.answers_len for part, weight in zip(parts, weights, strict=True))
+    return math.sqrt(filter_sums(workload).squares / asked) * (1.0 - 1e-9)

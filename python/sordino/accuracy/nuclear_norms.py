@@ -1,11 +1,13 @@
 """Nuclear norms of workloads, `‖A‖_*` for m queries of n cells, from below: no strategy beats them."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
+from sordino._support.remembered import remembered
 from sordino.accuracy.chain_bound import chain_mean
 from sordino.accuracy.factorizations import condensed
 from sordino.errors import UnsupportedMechanismError
@@ -32,14 +34,16 @@ __all__ = [
     "MOST_CELLS",
     "MOST_STEPS",
     "SAFE",
+    "FilterSums",
     "dual_trace",
-    "duals",
+    "filter_sums",
     "is_short",
     "is_small",
     "is_wide",
     "lags_inside",
     "magnitudes",
     "singular_mean",
+    "spectral_roots",
 ]
 
 MOST_STEPS = 512
@@ -60,6 +64,7 @@ _MOST_ENTRIES = 2**25
 _NO_BOUND = (0.0, "no bound")
 
 
+@remembered
 def singular_mean(workload: Workload) -> tuple[float, str]:
     """Return a lower bound on `‖A‖_*/sqrt(m n)` and its name; exact unless the name says 'dual'.
 
@@ -139,11 +144,49 @@ def _filter_mean(workload: Filter) -> tuple[float, str]:
     n, (taps, lags) = workload.steps, lags_inside(workload)
     if n <= MOST_STEPS:
         return _nuclear_norm(taps, lags, n) / n * SAFE, "SVD bound"
-    trace = dual_trace(taps, lags, n)
+    trace = filter_sums(workload).products
     # Pinching: diagonal blocks have no larger nuclear norm together than the whole.
     count = -(-n // MOST_STEPS)
     blocks = count * _nuclear_norm(taps, lags, n // count)
     return max(trace, blocks) / n * (1.0 - 1e-9), "SVD bound (dual)"
+
+
+@dataclass(frozen=True)
+class FilterSums:
+    """Sums over the cells of long filters of one series, and over their frequencies.
+
+    Attributes:
+        products: `Σ_j s_j`, `s_j = <z_j, a_j>` the products of the columns of the filters and of their phases.
+        squares: `Σ_j s_j²`.
+        roots: `(Σ_k |λ_k|^(2/3))^(3/2)/L` over the ring of L, from below: coefficients near rounding are known to a
+            thousandth.
+    """
+
+    products: float = 0.0
+    squares: float = 0.0
+    roots: float = 0.0
+
+
+@remembered
+def filter_sums(workload: Workload) -> FilterSums:
+    """Return them for circulants in phase with the filters; zeros of what is no filter or union of filters."""
+    weights = list(workload.weights) if isinstance(workload, Union) else [1.0]
+    try:
+        products, squares, roots = _core.in_phase(workload.core, weights)
+    except UnsupportedMechanismError:
+        return FilterSums()
+    return FilterSums(products, squares, 0.999 * roots)
+
+
+def spectral_roots(workload: Filter) -> float:
+    """Return `(Σ_k |λ_k|^(2/3))^(3/2)/L` over the ring of L, or a little less."""
+    if not isinstance(workload, RunningSum):
+        return filter_sums(workload).roots
+    # `1/|sin(πk/2n)|` of odd k, n of 0, else none.
+    n = workload.steps
+    odd = np.sin(np.arange(1, n, 2) * (math.pi / (2 * n)))
+    last = 1.0 if n % 2 else 0.0
+    return 0.999 * (n ** (2.0 / 3.0) + 2.0 * float(np.sum(np.cbrt(odd) ** -2)) + last) ** 1.5 / (2 * n)
 
 
 def _valid_mean(workload: Filter) -> tuple[float, str]:
@@ -175,17 +218,12 @@ def _dual(taps: Array, lags: NDArray[np.int64], n: int) -> Array:
     """Return that circulant by its lags; no part of it has a spectral norm above 1."""
     ring = np.zeros(2 * n)
     ring[lags % (2 * n)] = taps
-    dual: Array = duals(ring[None])[0]
+    values = np.fft.rfft(ring)
+    size = np.abs(values)
+    dual: Array = np.fft.irfft(
+        np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max()), 2 * n
+    )
     return dual
-
-
-def duals(kernels: Array) -> Array:
-    """Return circulants in phase with those of the kernels, one a row, that have a spectral norm of 1 together."""
-    values = np.fft.rfft(kernels)
-    size = np.hypot.reduce(np.abs(values), axis=0)
-    phases = np.divide(values, size, out=np.zeros_like(values), where=size > 1e-12 * size.max())
-    duals: Array = np.fft.irfft(phases, kernels.shape[1])
-    return duals
 
 
 def lags_inside(workload: Filter) -> tuple[Array, NDArray[np.int64]]:

@@ -279,6 +279,18 @@ pub(crate) fn root_diagonal<'py>(
     Ok(PyArray1::from_vec(py, found))
 }
 
+/// `Σ_j s_j`, `Σ_j s_j²` and `(Σ_k |λ_k|^(2/3))^(3/2)/L` of filters of one series, with the weights of parts.
+#[pyfunction]
+pub(crate) fn in_phase(
+    py: Python<'_>,
+    workload: PyRef<'_, Workload>,
+    weights: Vec<f64>,
+) -> Result<(f64, f64, f64), PyError> {
+    let workload = &workload.0;
+    let found = detached(py, || optimize::in_phase(workload, &weights))?;
+    Ok((found.products, found.squares, found.roots))
+}
+
 /// A lower bound on the total squared error of every Gaussian strategy for queries of nested groups, with the weights of the
 /// answers.
 #[pyfunction]

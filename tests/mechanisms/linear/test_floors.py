@@ -7,6 +7,7 @@ import pytest
 
 import sordino as so
 from sordino.accuracy.bounds import gaussian_bound, norm_bound
+from sordino.accuracy.nuclear_norms import filter_sums, magnitudes, spectral_roots
 from sordino.mechanisms.fits import TIE
 from sordino.mechanisms.linear import family, floors
 from sordino.mechanisms.linear.effort import affords
@@ -46,6 +47,8 @@ REQUESTS = [
     (LAPLACE, {}),
     (LAPLACE, {"unit": so.AddRemove(3), "max_value": 1000}),
     (LAPLACE, {"noise": "gaussian"}),
+    (so.PureDP(epsilon=1.0), {}),
+    (so.PureDP(epsilon=0.2), {"unit": so.ReplaceOne(), "objective": "max"}),
     (so.ZeroConcentratedDP(rho=8.0), {"integral": False}),
     (so.ApproxDP(epsilon=9.0, delta=1e-3), {}),
 ]
@@ -93,6 +96,44 @@ def test_pure_noise_has_at_least_that_much_more_error_than_gaussian_noise(worklo
     assert len(pure) >= 2
     for fit in pure:
         assert fit.rmse >= least * (1 - 1e-9), fit.name
+
+
+LONG = 2**16 + 3
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        RunningSum(LONG),
+        ExponentialSmoothing(0.99, LONG),
+        SlidingWindow(168, LONG),
+        SlidingWindow(LONG // 2, LONG),
+        Convolution(np.cos(2 * np.pi * np.arange(LONG) * 5 / LONG) + 0.2),
+        Convolution(np.cos(np.pi * np.arange(2**17) / 2)),
+        Convolution(RNG.normal(size=9), length=LONG, boundary="same"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("privacy", [so.PureDP(epsilon=1.0), so.ApproxDP(epsilon=0.3, delta=1e-6)], ids=repr)
+def test_noise_on_fourier_coefficients_has_no_less_error_than_their_floor(workload, privacy):
+    for name in ("fourier-laplace", "fourier-planar", "fourier-grouped"):
+        for unit in (so.AddRemove(), so.AddRemove(3), so.ReplaceOne()):
+            fit = so.plan(workload, privacy, mechanism=name, unit=unit, max_value=10).fit
+            least = floors.Floors(fit.request).of(fit.mechanism)
+            assert least <= fit.rmse
+            assert least > 0.4 * fit.rmse or unit != so.AddRemove()
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [RunningSum(5), RunningSum(1000), SlidingWindow(7, 301), Convolution(RNG.normal(size=300))],
+    ids=repr,
+)
+def test_roots_are_those_of_the_spectrum(workload):
+    values = magnitudes(workload)
+    known = np.sum(values ** (2 / 3)) ** 1.5 / len(values)
+    assert 0.998 * known < spectral_roots(workload) < known
+    assert math.isclose(spectral_roots(workload), filter_sums(workload).roots, rel_tol=1e-9)
 
 
 def test_the_bound_of_pure_noise_is_attained_and_said():

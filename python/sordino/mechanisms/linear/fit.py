@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sordino import _core
-from sordino.accuracy.bounds import Bound, gaussian_bound, norm_bound, spectral_bound, spectrum, unbiased_bound
+from sordino.accuracy.bounds import (
+    Bound,
+    gaussian_bound,
+    norm_bound,
+    over_spectral_bound,
+    spectral_bound,
+    unbiased_bound,
+)
 from sordino.accuracy.count_bounds import count_bound
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.trees import advice
@@ -329,9 +336,8 @@ class LinearFit(LinearMeasurement):
             lines.append(f"bound          {bound.value:.6g} ({bound.name}), which does not bind Laplace noise")
         for other in self.bounds[1 if bound is not None else 0 :]:
             if other.up_to_constant and isinstance(self.request.workload, Filter | GroupConvolution):
-                factor = spectrum(self.request.workload).factor
                 lines.append(
-                    f"specLB         F/specLB = {factor / other.value**2:.4g}, up to a constant "
+                    f"specLB         F/specLB = {over_spectral_bound(self.request.workload):.4g}, up to a constant "
                     "(the paper's bound on every mechanism)"
                 )
             elif other.mechanisms == "noise of a norm":

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from sordino.accuracy.bounds import gaussian_bound, least_pure_deviation
+from sordino.accuracy.nuclear_norms import spectral_roots
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import TIE, Request
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
-from sordino.privacy.guarantees import PureDP
+from sordino.privacy.guarantees import GaussianDP, PureDP
+from sordino.workloads import Filter
 
 __all__ = ["LONG", "USUAL_CELLS", "Floors"]
 
@@ -22,12 +24,23 @@ LONG = 2**17 - 1
 USUAL_CELLS = 2**12
 """Bound of cells that is not given up for less error where none is declared."""
 
+# Mechanisms with noise on Fourier coefficients.
+_SPECTRAL = {"fourier", "fourier-planar", "fourier-grouped"}
+# Steps beyond which their answers are read off the ring.
+_ON_RING = 2**16
 # What a later mechanism could still take off an error, relative to it.
 _HAIR = 1.0001
 
 
 class Floors:
-    """The least errors of both laws of noise: see `sordino.accuracy.bounds.norm_bound`.
+    """The least errors of both laws of noise, and of what is known of single mechanisms.
+
+    See `sordino.accuracy.bounds.norm_bound`. Laplace noise on the Fourier coefficients of a filter has no less than
+    `(Σ_k |λ_k|^(2/3))^(3/2)/(L epsilon)` on a ring of L where answers are read off the ring. A block of m coefficients
+    that share a radius, of column norm `u/sqrt(L)`, has the variance `(m + 1)/epsilon²` each. So it takes at least
+    `(m + 1) M²/(L u epsilon)²` of the mean square, `M = Σ |λ_k|` over the block (Cauchy and Schwarz), where all `u`
+    have the sum `sqrt(L)` for a sensitivity of 1; and `m M²` is no less than the cube of the block's part of the sum
+    (Hölder).
 
     Args:
         request: What is asked for.
@@ -46,10 +59,22 @@ class Floors:
         return least_pure_deviation(pure_epsilon(privacy))
 
     @cached_property
-    def _gaussian(self) -> float:
+    def _of_sensitivity(self) -> float:
+        """The least error for a sensitivity of 1."""
         request = self._request
-        known = [fit.bound for fit in self._near] or [gaussian_bound(request.workload, request.privacy, request.unit)]
-        return max(0.0 if bound is None else bound.value for bound in known)
+        if self._near:
+            return max(0.0 if fit.bound is None else fit.bound.value for fit in self._near) / self.of_one("gaussian")
+        bound = gaussian_bound(request.workload, GaussianDP(mu=1.0), request.unit)
+        return 0.0 if bound is None else bound.value
+
+    def of(self, mechanism: Mechanism) -> float:
+        """Return the least error that a mechanism may have."""
+        workload, least = self._request.workload, self.of_one(mechanism.law) * self._of_sensitivity
+        on_ring = isinstance(workload, Filter) and workload.steps > _ON_RING
+        if mechanism.law == "laplace" and mechanism.strategy in _SPECTRAL and on_ring:
+            of_one = noise_ratio(self._request.privacy, "laplace") * self._request.unit.least_norm(1)
+            least = max(least, of_one * spectral_roots(workload))
+        return least
 
     def rule_out(self, mechanism: Mechanism, fits: Sequence[LinearFit]) -> bool:
         """Return whether fitting takes long and cannot change what is taken: not by more than a hair."""
@@ -57,13 +82,11 @@ class Floors:
         cells = request.workload.core.input_len or 0
         wide = [fit for fit in fits if request.max_value is not None or fit.domain.max_value >= USUAL_CELLS]
         known = [fit for fit in wide if not fit.is_biased]
-        if not known or request.unit.changes is not None or isinstance(request.privacy, PureDP):
+        if not known or request.unit.changes is not None or request.workload.core.answers_len == 1:
             return False
-        laplace = mechanism.law == "laplace"
-        more = self.of_one("laplace") / self.of_one("gaussian") if laplace else 1.0
-        searched = laplace and more > 1.0 and mechanism.searched(request.workload)
-        if not (cells > LONG or searched) or request.workload.core.answers_len == 1:
+        worse = mechanism.law == "laplace" and self.of_one("laplace") > self.of_one("gaussian")
+        if cells <= LONG and not (worse and mechanism.searched(request.workload)):
             return False
         best = min(known, key=lambda fit: fit.error(request.objective))
         simpler = MECHANISMS.index(mechanism) < MECHANISMS.index(best.mechanism)
-        return more * self._gaussian * (1.0 / TIE if simpler else _HAIR) >= best.error(request.objective)
+        return self.of(mechanism) * (1.0 / TIE if simpler else _HAIR) >= best.error(request.objective)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -286,24 +286,11 @@ class StreamFit(DoorFit):
 
     @cached_property
     def _errors(self) -> tuple[float, float, int]:
-        """Root mean square and maximum over the judged steps, and the step of that.
-
-        All steps up to 2**16; else all up to 2**12, one of each of 2**15 equal stretches beyond, and those
-        where the maximum may be.
-        """
-        if self.judged <= _ALL_STEPS:
-            steps = np.arange(1, self.judged + 1, dtype=np.uint64)
-            weights = np.ones(len(steps))
-        else:
-            first, parts = 2**12, 2**15
-            ends = first + (np.arange(parts + 1, dtype=object) * (self.judged - first)) // parts
-            # A fixed irrational turn keeps the sample off the periods of trees.
-            turns = np.mod(np.arange(parts) * 0.6180339887498949, 1.0)
-            inside = [int(a) + 1 + int(u * (int(b) - int(a))) for a, b, u in zip(ends, ends[1:], turns, strict=False)]
-            worst = [*self.strategy.worst_steps(self.judged).tolist(), self.judged]
-            steps = np.array([*range(1, first + 1), *inside, *worst], dtype=np.uint64)
-            shares = [np.ones(first), np.diff(ends).astype(np.float64), np.zeros(len(worst))]
-            weights = np.concatenate(shares)
+        """Root mean square and maximum over the judged steps and those where it may be, and the step of that."""
+        steps, weights = _looked_at(self.judged)
+        if self.judged > _ALL_STEPS:
+            worst = np.append(self.strategy.worst_steps(self.judged), np.uint64(self.judged))
+            steps, weights = np.concatenate([steps, worst]), np.concatenate([weights, np.zeros(len(worst))])
         deviations = self._std(steps)
         largest = int(deviations.argmax())
         mean = math.sqrt(float(np.average(deviations**2, weights=weights)))
@@ -476,6 +463,23 @@ def _participations(request: Request) -> tuple[int, int]:
 
 def _bits_of_norm(asked: Continual) -> int:
     return 0 if asked.record_norm is None else math.floor(math.log2(asked.record_norm))
+
+
+@lru_cache(maxsize=2)
+def _looked_at(judged: int) -> tuple[NDArray[np.uint64], Array]:
+    """Return steps that errors are computed for, and how many each stands for.
+
+    All up to 2**16; else all up to 2**12, and one of each of 2**15 equal stretches beyond.
+    """
+    if judged <= _ALL_STEPS:
+        return np.arange(1, judged + 1, dtype=np.uint64), np.ones(judged)
+    first, parts = 2**12, 2**15
+    ends = first + (np.arange(parts + 1, dtype=object) * (judged - first)) // parts
+    # A fixed irrational turn keeps the sample off the periods of trees.
+    turns = np.mod(np.arange(parts) * 0.6180339887498949, 1.0)
+    inside = [int(a) + 1 + int(u * (int(b) - int(a))) for a, b, u in zip(ends, ends[1:], turns, strict=False)]
+    steps = np.array([*range(1, first + 1), *inside], dtype=np.uint64)
+    return steps, np.concatenate([np.ones(first), np.diff(ends).astype(np.float64)])
 
 
 def _fraction_bits(asked: Continual) -> tuple[int, ...]:

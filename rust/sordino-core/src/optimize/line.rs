@@ -60,6 +60,32 @@ impl Symmetry {
         }
     }
 
+    /// The diagonal where the eigenvalues are `1/(2 sin θ_k)`: from cell to cell it moves by `(cot((4j + 1)φ) + cot((4j + 3)φ))
+    /// /(2n + 2)` with `φ = π/(4n + 4)`, `(1/sin((4j + 1)φ) + 1/sin((4j − 1)φ))/(2n + 1)` with `φ = π/(4n + 2)`, from 0 beyond
+    /// the line, since `cos(2aθ) − cos(2(a + 2)θ)` is `2 sin 2(a + 1)θ sin 2θ` and sums of sines of odd multiples are known.
+    fn inverse_root_diagonal(self, len: usize) -> Vec<f64> {
+        match self {
+            Self::Sine => {
+                let angle = PI / (4 * (len + 1)) as f64;
+                let cotangent = |m: usize| (m as f64 * angle).tan().recip();
+                let step = |j: usize| (cotangent(4 * j + 1) + cotangent(4 * j + 3)) / (2 * (len + 1)) as f64;
+                // It rises to the middle, and falls alike.
+                let mut diagonal = sums_up_to(len.div_ceil(2), step);
+                diagonal.extend_from_within(..len / 2);
+                diagonal[len.div_ceil(2)..].reverse();
+                diagonal
+            }
+            Self::Cosine => {
+                let angle = PI / (4 * len + 2) as f64;
+                let inverse = |m: usize| (m as f64 * angle).sin().recip();
+                let step = |k: usize| (inverse(4 * (len - k) + 1) + inverse(4 * (len - k) - 1)) / (2 * len + 1) as f64;
+                let mut diagonal = sums_up_to(len, step);
+                diagonal.reverse();
+                diagonal
+            }
+        }
+    }
+
     /// Squared products of a row with every mode, the modes of norm 1.
     fn squared_products(self, row: &[f64]) -> Vec<f64> {
         let len = row.len();
@@ -304,7 +330,13 @@ impl Line {
         values.into_iter().map(|value| value.max(least).sqrt()).collect()
     }
 
-    fn is_single(&self) -> bool {
+    /// The diagonal of `S`, of its eigenvalues.
+    pub(crate) fn diagonal(&self, symmetry: Symmetry, values: &[f64]) -> Vec<f64> {
+        if self.is_single() { symmetry.inverse_root_diagonal(self.len) } else { symmetry.diagonal(values) }
+    }
+
+    /// Whether ranges or running sums alone are asked for.
+    pub(crate) fn is_single(&self) -> bool {
         self.cells == 0.0
             && self.rows.is_empty()
             && self.intervals.is_empty()
@@ -317,8 +349,11 @@ impl Line {
     fn root_diagonal(&self) -> Vec<f64> {
         let n = self.len as f64;
         let of = |symmetry: Symmetry, second: f64| {
-            let root = |angle: f64| second.sqrt() * root_value(angle);
-            let value = |angle: f64| if self.cells == 0.0 { root(angle) } else { root(angle).hypot(self.cells.sqrt()) };
+            let root = second.sqrt();
+            if self.cells == 0.0 {
+                return symmetry.inverse_root_diagonal(self.len).into_iter().map(|s| root * s).collect();
+            }
+            let value = |angle: f64| (root * root_value(angle)).hypot(self.cells.sqrt());
             symmetry.diagonal(&symmetry.angles(self.len).map(value).collect::<Vec<_>>())
         };
         let square = |diagonal: &Vec<f64>| diagonal.iter().map(|s| s * s).sum::<f64>();
@@ -333,6 +368,20 @@ impl Line {
             _ => cosines(),
         }
     }
+}
+
+/// Sums of the first steps, of one to so many, to the last digits.
+fn sums_up_to(count: usize, step: impl Fn(usize) -> f64) -> Vec<f64> {
+    let (mut sum, mut lost) = (0.0, 0.0);
+    (0..count)
+        .map(|k| {
+            let step = step(k);
+            let next = sum + step;
+            lost += if sum >= step { (sum - next) + step } else { (step - next) + sum };
+            sum = next;
+            sum + lost
+        })
+        .collect()
 }
 
 /// Eigenvalue `1/(2 sin θ)` of the root of the inverse of a second difference.
@@ -413,6 +462,18 @@ mod tests {
                     assert!(a <= &(b * (1.0 + 1e-11)), "{len}: {a} {b}");
                     assert!(!is_exact || (a - b).abs() <= 1e-11 * b, "{len}: {a} {b}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_diagonal_of_one_kind_is_summed_from_cell_to_cell() {
+        for len in [1usize, 2, 3, 4, 7, 64, 1001, 20_000] {
+            for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
+                let known = symmetry.diagonal(&symmetry.angles(len).map(root_value).collect::<Vec<_>>());
+                let found = symmetry.inverse_root_diagonal(len);
+                assert_eq!(found.len(), len);
+                assert!(found.iter().zip(&known).all(|(a, b)| (a / b - 1.0).abs() < 1e-12), "{len} {symmetry:?}");
             }
         }
     }

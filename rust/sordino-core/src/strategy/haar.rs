@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
+use rayon::prelude::*;
 
 /// Bits of the largest weight.
 const WEIGHT_BITS: i32 = 20;
@@ -181,11 +182,11 @@ impl Strategy for Haar {
     }
 
     fn variances(&self, out: &mut [f64]) {
-        for (t, slot) in out.iter_mut().enumerate() {
-            let precision = |level: usize| self.weights[level] as f64 * self.factors.get(level).unwrap_or(&1.0);
+        let precision = |level: usize| self.weights[level] as f64 * self.factors.get(level).unwrap_or(&1.0);
+        out.par_iter_mut().enumerate().for_each(|(t, slot)| {
             let sum: f64 = self.row(t).map(|(level, c)| (c / precision(level)).powi(2)).sum();
             *slot = self.noise() * sum * self.tap * self.tap;
-        }
+        });
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {

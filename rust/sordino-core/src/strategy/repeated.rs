@@ -56,22 +56,24 @@ impl<'a> Taps<'a> {
                 for u in 0..taps {
                     before.push(before[u as usize] + self.at(u) * self.at(u + lag as isize));
                 }
-                let between = |first: isize, end: isize| {
-                    if self.circular {
-                        return before[taps as usize]; // all answers, once around
-                    }
+                let all = before[taps as usize];
+                let place = |cell: usize| self.center as isize - cell as isize;
+                let between = |cell: usize| {
+                    let (first, end) = (place(cell) + skipped, place(cell) + n);
                     before[end.clamp(0, taps) as usize] - before[first.clamp(0, taps) as usize]
                 };
-                let of_pair = |j: usize| {
-                    let firsts = (0..self.len.saturating_sub(j)).step_by(block);
-                    firsts
-                        .map(|first| {
-                            let u = self.center as isize - (first + j) as isize;
-                            between(u + skipped, u + n)
-                        })
-                        .sum::<f64>()
-                };
-                (lag..block).map(of_pair).collect()
+                let mut sums = vec![0.0; block - lag];
+                for first in (0..self.len).step_by(block) {
+                    let (earliest, latest) = (first + lag, first + block - 1);
+                    // All taps, from every one of these cells; on a ring once around.
+                    let meets_all = place(earliest) + skipped <= 0 && place(latest) + n >= taps;
+                    if self.circular || meets_all {
+                        sums.iter_mut().take(self.len.saturating_sub(earliest)).for_each(|sum| *sum += all);
+                    } else {
+                        sums.iter_mut().zip(earliest..self.len).for_each(|(sum, cell)| *sum += between(cell));
+                    }
+                }
+                sums
             })
             .collect();
         for (lag, row) in rows.into_iter().enumerate() {

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
+use rayon::prelude::*;
 
 /// Counts of all nodes, root first, then level by level.
 #[derive(Debug)]
@@ -184,9 +185,7 @@ impl Strategy for Tree {
 
     fn variances(&self, out: &mut [f64]) {
         let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 } * self.tap() * self.tap();
-        for (leaf, slot) in out.iter_mut().enumerate() {
-            *slot = noise * self.variance_at(leaf);
-        }
+        out.par_iter_mut().enumerate().for_each(|(leaf, slot)| *slot = noise * self.variance_at(leaf));
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {

@@ -17,6 +17,7 @@ use crate::minimize::bfgs;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each, intervals, spread};
+use rayon::prelude::*;
 
 /// Bits of the sum of the weights.
 pub(super) const WEIGHT_BITS: u32 = 12;
@@ -48,13 +49,14 @@ pub(super) struct WeightedTree {
     factors: Vec<f64>,
 }
 
-/// Sum of the squares of how many cells a range has in each block of this size.
+/// Sum of the squares of how many cells a range has in each block of this size, a power of two.
 fn overlaps(first: usize, last: usize, size: usize) -> f64 {
-    let (left, right) = (first / size, last / size);
+    let bits = size.trailing_zeros();
+    let (left, right) = (first >> bits, last >> bits);
     if left == right {
         return ((last - first + 1) as f64).powi(2);
     }
-    let (head, tail) = (((left + 1) * size - first) as f64, (last + 1 - right * size) as f64);
+    let (head, tail) = ((((left + 1) << bits) - first) as f64, (last + 1 - (right << bits)) as f64);
     head * head + tail * tail + (right - left - 1) as f64 * (size as f64).powi(2)
 }
 
@@ -112,11 +114,11 @@ fn best_weights(sizes: &[usize], tau: &[f64]) -> Vec<f64> {
     let mut starts = vec![vec![0.0; levels], start(&[0])];
     starts.extend((2..8).map(|stride| start(&(0..levels).step_by(stride).collect::<Vec<_>>())));
     starts.extend((1..levels).flat_map(|i| (i..levels).map(move |j| [0, i, j])).map(|kept| start(&kept)));
-    starts
-        .into_iter()
+    let minima: Vec<(Vec<f64>, f64)> = starts
+        .into_par_iter()
         .map(|start| bfgs(|logs| total_error(&weights(logs), sizes, tau).ln(), start, ITERATIONS))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map_or_else(Vec::new, |(logs, _)| weights(&logs))
+        .collect();
+    minima.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(Vec::new, |(logs, _)| weights(&logs))
 }
 
 fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
@@ -135,7 +137,7 @@ impl WeightedTree {
     pub(super) fn new(workload: &Workload, bits: u32) -> Result<Self, Error> {
         let len = workload.table_len()?;
         let sizes: Vec<usize> = std::iter::successors(Some(1), |size| (*size < len).then_some(2 * size)).collect();
-        let traces = sizes.iter().map(|size| block_trace(workload, *size)).collect::<Result<Vec<_>, _>>()?;
+        let traces = sizes.par_iter().map(|size| block_trace(workload, *size)).collect::<Result<Vec<_>, _>>()?;
         let tau: Vec<f64> = (0..sizes.len()).map(|l| traces[l] - traces.get(l + 1).unwrap_or(&0.0)).collect();
         let scale = 2f64.powi(bits as i32);
         let mut weights: Vec<i64> =
@@ -238,7 +240,8 @@ impl WeightedTree {
             _ => {
                 let (tap, windows) = workload.windows().expect("other workloads were refused");
                 let variance = |(first, last)| tap * tap * self.variance(first, last);
-                out.iter_mut().zip(windows).for_each(|(slot, ends)| *slot = variance(ends));
+                let ends: Vec<(usize, usize)> = windows.collect();
+                out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Shapes of the row scaling of [`super::TwoDiagonals`], fitted once and interpolated in `log n`.
 
 use crate::objective::Objective;
+use rayon::prelude::*;
 
 /// The row scaling `d₁(t) = (t + αn)^p (n − 1 − t + b)^q`, up to a factor.
 ///
@@ -44,9 +45,9 @@ impl Shape {
             let t = t as f64;
             self.p * (t + self.alpha * length).ln() + self.q * (length - 1.0 - t + self.b).ln()
         };
-        let logs: Vec<f64> = (0..n).map(log).collect();
+        let logs: Vec<f64> = (0..n).into_par_iter().map(log).collect();
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        logs.into_iter().map(|log| (log - top).exp()).collect()
+        logs.into_par_iter().map(|log| (log - top).exp()).collect()
     }
 }
 

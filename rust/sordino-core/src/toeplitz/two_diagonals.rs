@@ -17,9 +17,14 @@ use super::shapes::Shape;
 use crate::error::Error;
 use crate::objective::Objective;
 use crate::upper::Upper;
+use pulp::Arch;
+use rayon::prelude::*;
 
 /// Significant bits of the three diagonals.
 pub const DIAGONAL_BITS: u32 = 24;
+
+/// Numbers that are computed together: loops of a known length are vectorised.
+const LANES: usize = 8;
 
 /// Longest stream: three diagonals are kept in memory.
 const MAX_STEPS: usize = 1 << 24;
@@ -59,16 +64,16 @@ impl TwoDiagonals {
     pub fn new(kernel: BufferedToeplitz, n: usize, shape: Shape) -> Result<Self, Error> {
         check(n)?;
         let row = shape.rows(n);
-        let mut rounded: [Vec<Dyadic>; 3] = std::array::from_fn(|_| Vec::with_capacity(n));
-        for exact in diagonals(&kernel, &row) {
-            for (diagonal, value) in rounded.iter_mut().zip(exact) {
-                diagonal.push(Dyadic::nearest(value, DIAGONAL_BITS)?);
-            }
-        }
-        for diagonal in &mut rounded {
-            diagonal.reverse();
-        }
-        let [scale, inverse, noise] = rounded;
+        let norms = norms(&kernel, &row);
+        let rounded = |exact: &(dyn Fn(usize) -> f64 + Sync)| -> Result<Vec<Dyadic>, Error> {
+            let mut diagonal = vec![Dyadic::new(1, 0); n];
+            let steps = diagonal.par_iter_mut().enumerate();
+            steps.try_for_each(|(t, slot)| Dyadic::nearest(exact(t), DIAGONAL_BITS).map(|value| *slot = value))?;
+            Ok(diagonal)
+        };
+        let scale = rounded(&|t| norms[t])?;
+        let inverse = rounded(&|t| 1.0 / norms[t])?;
+        let noise = rounded(&|t| norms[t] / row[t])?;
         Ok(Self { kernel, scale, inverse, noise })
     }
 
@@ -108,18 +113,19 @@ impl TwoDiagonals {
     /// `G_ik(j−1) = (s̃_j/σ_j)² + θ_i θ_k G_ik(j)`: positive terms only, O(n·degree²).
     pub fn column_weights(&self) -> Vec<Upper> {
         let slack = self.slack();
-        let mut weights: Vec<Upper> = self.squares().map(|square| Upper::exact(square) * slack).collect();
-        weights.reverse();
-        weights
+        self.squares().into_iter().map(|square| Upper::exact(square) * slack).collect()
     }
 
-    /// The same as computed, from the last column to the first.
-    fn squares(&self) -> impl Iterator<Item = f64> {
-        let mut after = tails(&self.kernel);
-        self.scale.iter().zip(&self.inverse).zip(&self.noise).rev().map(move |((scale, inverse), noise)| {
-            let (scale, inverse, noise) = (scale.value(), inverse.value(), noise.value());
-            1.0 / (noise * noise) + inverse * inverse * after((scale / noise).powi(2))
-        })
+    /// The same as computed.
+    fn squares(&self) -> Vec<f64> {
+        let weights = self.scale.iter().zip(&self.noise).rev();
+        let mut squares = tails(&self.kernel, weights.map(|(scale, noise)| (scale.value() / noise.value()).powi(2)));
+        squares.reverse();
+        for ((square, inverse), noise) in squares.iter_mut().zip(&self.inverse).zip(&self.noise) {
+            let (inverse, noise) = (inverse.value(), noise.value());
+            *square = 1.0 / (noise * noise) + inverse * inverse * *square;
+        }
+        squares
     }
 
     /// At most eight roundings a step of the recursion, and those of the last formula.
@@ -130,7 +136,7 @@ impl TwoDiagonals {
     /// The largest column norm: the sensitivity to one entry of size 1.
     pub fn column_norm(&self) -> Upper {
         // A product that is rounded up does not fall with a factor.
-        (Upper::exact(self.squares().fold(0.0, f64::max)) * self.slack()).sqrt()
+        (Upper::exact(self.squares().into_iter().fold(0.0, f64::max)) * self.slack()).sqrt()
     }
 
     /// Standard deviation of the running sum at each step at noise multiplier 1, the column norm included.
@@ -161,36 +167,67 @@ fn kernel(n: usize) -> Result<BufferedToeplitz, Error> {
     Ok(optimize(&BufferedProblem::counting(degree, n as u64, Objective::Max))?.0)
 }
 
-/// `Σ_{t>j} w_t c_{t−j}²` for each `j` from the last to the first, told `w_j` afterwards: over the squares of the kernel's
+/// `Σ_{t>j} w_t c_{t−j}²` for each `j` from the last to the first, like the weights: over the squares of the kernel's
 /// exponentials.
-fn tails(kernel: &BufferedToeplitz) -> impl FnMut(f64) -> f64 + use<> {
-    let (mut powers, mut products) = (Vec::new(), Vec::new());
-    for (i, (m, w)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
-        for (k, (n, v)) in kernel.mu().iter().zip(kernel.omega()).enumerate().take(i + 1) {
-            powers.push((1.0 - m.value()) * (1.0 - n.value()));
-            // Pairs off the diagonal stand for two.
-            products.push(w.value() * v.value() * if i == k { 1.0 } else { 2.0 });
-        }
-    }
-    let mut state = vec![0.0; powers.len()];
-    move |weight| {
-        let after = state.iter().sum();
-        for ((g, power), product) in state.iter_mut().zip(&powers).zip(&products) {
-            *g = *g * power + weight * product;
-        }
-        after
+fn tails(kernel: &BufferedToeplitz, weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    if kernel.degree() <= 8 {
+        tails_of::<5>(kernel, weights)
+    } else {
+        tails_of::<{ (MAX_DEGREE * (MAX_DEGREE + 1) / 2).div_ceil(LANES) }>(kernel, weights)
     }
 }
 
-/// `s`, `1/s` and `s/d₁` from the last step to the first, for `d₁` in these rows: exact column normalisation,
-/// `s_j² = Σ_{t≥j} d₁(t)² c_{t−j}²`.
-fn diagonals(kernel: &BufferedToeplitz, row: &[f64]) -> impl Iterator<Item = [f64; 3]> {
-    let mut after = tails(kernel);
-    row.iter().rev().map(move |d| {
-        let square = d * d;
-        let s = (after(square) + square).sqrt();
-        [s, 1.0 / s, s / d]
-    })
+/// The same of so many pairs of exponentials, `LANES` in a row: a lane that a kernel lacks weighs nothing.
+fn tails_of<const ROWS: usize>(kernel: &BufferedToeplitz, weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let (mut powers, mut products, mut pair) = ([[0.0; LANES]; ROWS], [[0.0; LANES]; ROWS], 0);
+    for (i, (m, w)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
+        for (k, (n, v)) in kernel.mu().iter().zip(kernel.omega()).enumerate().take(i + 1) {
+            let (row, lane) = (pair / LANES, pair % LANES);
+            powers[row][lane] = (1.0 - m.value()) * (1.0 - n.value());
+            // Pairs off the diagonal stand for two.
+            products[row][lane] = w.value() * v.value() * if i == k { 1.0 } else { 2.0 };
+            pair += 1;
+        }
+    }
+    let (mut state, mut after) = ([[0.0; LANES]; ROWS], Vec::with_capacity(weights.size_hint().0));
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for weight in weights {
+                let mut sums = [0.0; LANES];
+                for ((state, powers), products) in state.iter_mut().zip(&powers).zip(&products) {
+                    for lane in 0..LANES {
+                        sums[lane] += state[lane];
+                        state[lane] = state[lane] * powers[lane] + weight * products[lane];
+                    }
+                }
+                after.push(sum_of(sums));
+            }
+        },
+    );
+    after
+}
+
+/// Their sum, added by halves.
+#[inline(always)]
+fn sum_of<const SIZE: usize>(mut values: [f64; SIZE]) -> f64 {
+    let mut len = SIZE;
+    while len > 1 {
+        let rest = len / 2;
+        for k in 0..rest {
+            values[k] += values[len - rest + k];
+        }
+        len -= rest;
+    }
+    values[0]
+}
+
+/// `s`, the exact column normalisation `s_j² = Σ_{t≥j} d₁(t)² c_{t−j}²` for `d₁` in these rows.
+fn norms(kernel: &BufferedToeplitz, row: &[f64]) -> Vec<f64> {
+    let mut norms = tails(kernel, row.iter().rev().map(|d| d * d));
+    norms.reverse();
+    norms.iter_mut().zip(row).for_each(|(s, d)| *s = (*s + d * d).sqrt());
+    norms
 }
 
 /// Variance of `Σ_{u≤t} v_u` at noise multiplier 1, from `s̃`, `d̃` and `σ` of each step.
@@ -199,7 +236,6 @@ fn diagonals(kernel: &BufferedToeplitz, row: &[f64]) -> impl Iterator<Item = [f6
 /// `a ← Θa + d̃(k − s̃ωᵀa)1` and the sum of `k − s̃ωᵀa`: with `q = Pω`, `f = s̃²ωᵀq + σ²` and `u = d̃(½d̃f − s̃Θq)`,
 /// `P ← ΘPΘ + u1ᵀ + 1uᵀ`, `c ← Θc + d̃(f − s̃ωᵀc)1 − s̃Θq` and `v ← v + f − 2s̃ωᵀc`, O(degree²) a step.
 fn running_variances(kernel: &BufferedToeplitz, steps: impl ExactSizeIterator<Item = [f64; 3]>) -> Vec<f64> {
-    // Loops of a known length are vectorised; a lane that a kernel lacks weighs nothing.
     if kernel.degree() <= 8 { propagated::<8>(kernel, steps) } else { propagated::<MAX_DEGREE>(kernel, steps) }
 }
 
@@ -225,26 +261,31 @@ fn propagated<const SIZE: usize>(
     // Of the step before: one pass over P adds it, and multiplies.
     let mut update = [0.0; SIZE];
     let mut out = Vec::with_capacity(steps.len());
-    for [scale, inverse, noise] in steps {
-        let mut q = [0.0; SIZE];
-        for (row, own) in rows.iter_mut().zip(update) {
-            for k in 0..SIZE {
-                row.covariance[k] = row.covariance[k] * row.powers[k] + (own + update[k]);
-                q[k] += row.covariance[k] * row.omega;
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for [scale, inverse, noise] in steps {
+                let mut q = [0.0; SIZE];
+                for (row, own) in rows.iter_mut().zip(update) {
+                    for k in 0..SIZE {
+                        row.covariance[k] = row.covariance[k] * row.powers[k] + (own + update[k]);
+                        q[k] += row.covariance[k] * row.omega;
+                    }
+                }
+                let weighted = |v: &[f64; SIZE]| sum_of::<SIZE>(std::array::from_fn(|k| v[k] * omega[k]));
+                let (fed_back, of_sum) = (weighted(&q), scale * weighted(&cross));
+                let fresh = scale * scale * fed_back + noise * noise;
+                let (half, both) = (0.5 * inverse * inverse * fresh, inverse * (fresh - of_sum));
+                for k in 0..SIZE {
+                    let image = scale * poles[k] * q[k];
+                    update[k] = half - inverse * image;
+                    cross[k] = cross[k] * poles[k] + (both - image);
+                }
+                variance += fresh - 2.0 * of_sum;
+                out.push(variance.max(0.0));
             }
-        }
-        let weighted = |v: &[f64; SIZE]| v.iter().zip(&omega).map(|(v, w)| v * w).sum::<f64>();
-        let (fed_back, of_sum) = (weighted(&q), scale * weighted(&cross));
-        let fresh = scale * scale * fed_back + noise * noise;
-        let (half, both) = (0.5 * inverse * inverse * fresh, inverse * (fresh - of_sum));
-        for k in 0..SIZE {
-            let image = scale * poles[k] * q[k];
-            update[k] = half - inverse * image;
-            cross[k] = cross[k] * poles[k] + (both - image);
-        }
-        variance += fresh - 2.0 * of_sum;
-        out.push(variance.max(0.0));
-    }
+        },
+    );
     out
 }
 
@@ -312,9 +353,9 @@ mod tests {
                 return f64::INFINITY;
             }
             let shape = Shape { alpha: alpha.exp(), p, b: b.exp(), q };
-            let mut exact: Vec<[f64; 3]> = diagonals(&kernel, &shape.rows(n)).collect();
-            exact.reverse();
-            let variances = running_variances(&kernel, exact.into_iter());
+            let rows = shape.rows(n);
+            let exact = norms(&kernel, &rows).into_iter().zip(&rows).map(|(s, d)| [s, 1.0 / s, s / d]);
+            let variances = running_variances(&kernel, exact);
             match objective {
                 Objective::Max => variances.iter().copied().fold(0.0, f64::max).sqrt(),
                 Objective::Mean => (variances.iter().sum::<f64>() / n as f64).sqrt(),

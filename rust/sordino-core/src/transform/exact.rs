@@ -12,7 +12,7 @@
 
 use super::fourier::{RealFourier, UNIT_ROUNDOFF, rounding_levels};
 use crate::error::Error;
-use crate::scratch::{REALS, Scratch};
+use crate::scratch::{COMPLEX, REALS, Scratch};
 use num_complex::Complex;
 use rayon::prelude::*;
 use std::ops::{AddAssign, Shl};
@@ -51,6 +51,18 @@ impl Limbs {
         })
     }
 
+    /// One limb or two for which every entry rounds correctly, of `len` numbers with this norm.
+    fn of_norm(norm: f64, len: usize, kernel_norm: f64, levels: f64) -> Option<Self> {
+        let rounds =
+            |norm: f64| convolution_error(levels) * norm * kernel_norm < 0.4 && norm * kernel_norm < 2f64.powi(50);
+        let low = |bits: u32| 2f64.powi(bits as i32 - 1) * (len as f64).sqrt();
+        let two = |bits: &u32| rounds(low(*bits)) && rounds((norm + low(*bits)) / 2f64.powi(*bits as i32));
+        if rounds(norm) {
+            return Some(Self { count: 1, bits: 0 });
+        }
+        (1..32).rev().find(two).map(|bits| Self { count: 2, bits })
+    }
+
     /// Digit `index` of `x = Σ digit_i·2^(bits·i)`, in `[−2^(bits−1), 2^(bits−1)]`.
     ///
     /// Adding `Σ_{i<index} 2^(bits·i + bits − 1)` makes plain digits of balanced ones; the sum stays
@@ -74,40 +86,30 @@ pub(super) fn nearest(value: f64) -> i64 {
     (value + MAGIC).to_bits() as i64 - MAGIC.to_bits() as i64
 }
 
-/// Convolution with a fixed integer kernel on `Z_cyclic`.
+/// What can be convolved with a kernel, by its norms.
 #[derive(Debug, Clone)]
-pub(crate) struct ExactConvolution {
-    cyclic: usize,
+pub(crate) struct Limits {
     input_len: usize,
-    transform: RealFourier,
+    /// Of the transforms.
     len: usize,
-    spectrum: Vec<Complex<f64>>,
     kernel_norm: f64,
     kernel_sum: u128,
 }
 
-impl ExactConvolution {
-    /// Kernel entries must be below 2^53 in magnitude.
-    pub(crate) fn new(kernel: &[i64], input_len: usize) -> Self {
-        let cyclic = kernel.len();
+impl Limits {
+    /// Of a kernel on `Z_cyclic`, of which zeros may be left out. Entries must be below 2^53 in magnitude.
+    pub(crate) fn new(kernel: impl Iterator<Item = i64>, cyclic: usize, input_len: usize) -> Self {
         let len = if cyclic.is_power_of_two() && cyclic > 1 {
             cyclic
         } else {
             (cyclic + input_len).next_power_of_two().max(2)
         };
-        let transform = RealFourier::new(len);
-        let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
-        let spectrum = transform.spectrum(&values);
-        let squares: f64 = values.iter().map(|k| k * k).sum();
-        Self {
-            cyclic,
-            input_len,
-            transform,
-            len,
-            spectrum,
-            kernel_norm: squares.sqrt() * (1.0 + 1e-9),
-            kernel_sum: kernel.iter().map(|k| u128::from(k.unsigned_abs())).sum(),
+        let (mut squares, mut kernel_sum) = (0.0, 0u128);
+        for k in kernel {
+            squares += k as f64 * k as f64;
+            kernel_sum += u128::from(k.unsigned_abs());
         }
+        Self { input_len, len, kernel_norm: squares.sqrt() * (1.0 + 1e-9), kernel_sum }
     }
 
     fn limbs(&self, max_abs: u64) -> Option<Limbs> {
@@ -140,16 +142,40 @@ impl ExactConvolution {
             self.input_len
         ))
     }
+}
 
-    /// `out = K ⊛ x`, exactly, for `|x_i| ≤ max_abs` accepted by [`Self::magnitude`], or for wide sums by
-    /// [`Self::wide_magnitude`].
+/// Convolution with a fixed integer kernel on `Z_cyclic`.
+#[derive(Debug, Clone)]
+pub(crate) struct ExactConvolution {
+    cyclic: usize,
+    limits: Limits,
+    transform: RealFourier,
+    spectrum: Vec<Complex<f64>>,
+}
+
+impl ExactConvolution {
+    /// Kernel entries must be below 2^53 in magnitude.
+    pub(crate) fn new(kernel: &[i64], input_len: usize) -> Self {
+        let limits = Limits::new(kernel.iter().copied(), kernel.len(), input_len);
+        let transform = RealFourier::new(limits.len);
+        let spectrum = transform.spectrum(&kernel.iter().map(|k| *k as f64).collect::<Vec<_>>());
+        Self { cyclic: kernel.len(), limits, transform, spectrum }
+    }
+
+    /// See [`Limits::magnitude`].
+    pub(crate) fn magnitude(&self, max_abs: u64) -> Result<u64, Error> {
+        self.limits.magnitude(max_abs)
+    }
+
+    /// `out = K ⊛ x`, exactly, for `|x_i| ≤ max_abs` accepted by [`Limits::magnitude`], or for wide sums by
+    /// [`Limits::wide_magnitude`].
     pub(crate) fn apply<T>(&self, x: &[i64], max_abs: u64, out: &mut [T])
     where
         T: Copy + Default + Send + From<i64> + Shl<u32, Output = T> + AddAssign,
     {
-        let limbs = self.limbs(max_abs).expect("checked when the plan was fitted");
+        let limbs = self.limits.limbs(max_abs).expect("checked when the plan was fitted");
         let convolve = |index: u32| {
-            let mut buffer = REALS.take(self.len);
+            let mut buffer = REALS.take(self.limits.len);
             let (digits, padding) = buffer.split_at_mut(x.len());
             for (slot, value) in digits.iter_mut().zip(x) {
                 *slot = limbs.digit(*value, index);
@@ -169,7 +195,7 @@ impl ExactConvolution {
             }
         };
         out.fill(T::default());
-        if self.len >= PARALLEL_LEN && limbs.count > 1 {
+        if self.limits.len >= PARALLEL_LEN && limbs.count > 1 {
             let parts: Vec<Scratch<f64>> = (0..limbs.count).into_par_iter().map(convolve).collect();
             for (index, part) in parts.iter().enumerate() {
                 fold(part, limbs.bits * index as u32, out);
@@ -180,6 +206,41 @@ impl ExactConvolution {
             }
         }
     }
+}
+
+/// `Σ_i x_i x_{l−i}` and `Σ_i x_i x_{i+l}` of all sums and differences l of places, exactly; `None` of numbers too large.
+pub(crate) fn own_products(x: &[i64]) -> Option<[Vec<i64>; 2]> {
+    let sums = (2 * x.len()).saturating_sub(1);
+    let transform = RealFourier::new(sums.next_power_of_two().max(2));
+    let norm = x.iter().map(|v| *v as f64 * *v as f64).sum::<f64>().sqrt() * (1.0 + 1e-9);
+    // No product is larger than the squared norm.
+    let limbs =
+        Limbs::of_norm(norm, x.len(), norm, rounding_levels(transform.len())).filter(|_| norm < 2f64.powi(30))?;
+    let spectrum = transform.spectrum(&x.iter().map(|v| *v as f64).collect::<Vec<_>>());
+    let products = |index: u32| {
+        let (mut digits, mut own) = (REALS.take(transform.len()), COMPLEX.take(transform.spectrum_len()));
+        digits.iter_mut().zip(x).for_each(|(slot, v)| *slot = limbs.digit(*v, index));
+        digits[x.len()..].fill(0.0);
+        transform.forward_into(&mut digits, &mut own);
+        let inverse = |len: usize, times: fn(Complex<f64>, Complex<f64>) -> Complex<f64>| {
+            let scale = (transform.len() as f64).recip();
+            let (mut product, mut out) = (COMPLEX.take(own.len()), REALS.take(transform.len()));
+            for ((slot, a), b) in product.iter_mut().zip(&*own).zip(&spectrum) {
+                *slot = times(*a, *b) * scale;
+            }
+            transform.inverse(&mut product, &mut out);
+            out[..len].iter().map(|v| nearest(*v) << (limbs.bits * index)).collect::<Vec<_>>()
+        };
+        rayon::join(|| inverse(sums, |a, b| a * b), || inverse(x.len(), |a, b| a.conj() * b))
+    };
+    let add = |mut all: Vec<i64>, more: Vec<i64>| {
+        all.iter_mut().zip(more).for_each(|(slot, value)| *slot += value);
+        all
+    };
+    let mut parts = (0..limbs.count).into_par_iter().map(products).collect::<Vec<_>>().into_iter();
+    let first = parts.next()?;
+    let (sums, differences) = parts.fold(first, |all, more| (add(all.0, more.0), add(all.1, more.1)));
+    Some([sums, differences])
 }
 
 #[cfg(test)]
@@ -222,6 +283,20 @@ mod tests {
             for i in 0..count {
                 prop_assert!(limbs.digit(x, i).abs() <= 2f64.powi(limbs.bits as i32 - 1) + 1.0);
             }
+        }
+
+        /// In one limb and in two.
+        #[test]
+        fn own_products_are_those_of_the_numbers(len in 1usize..70, scale in 1u32..24, seed in any::<u64>()) {
+            let mut state = seed | 1;
+            let x: Vec<i64> = (0..len).map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state as i64) >> (63 - scale)
+            }).collect();
+            let [sums, differences] = own_products(&x).unwrap();
+            let at = |l: usize| (0..len).filter(|i| l >= *i && l - i < len).map(|i| x[i] * x[l - i]).sum::<i64>();
+            prop_assert_eq!(sums, (0..2 * len - 1).map(at).collect::<Vec<_>>());
+            prop_assert_eq!(differences, (0..len).map(|l| (l..len).map(|i| x[i] * x[i - l]).sum()).collect::<Vec<i64>>());
         }
 
         #[test]

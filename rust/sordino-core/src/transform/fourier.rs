@@ -1,6 +1,6 @@
 //! Real Fourier transforms of any length, and convolution by them.
 
-use crate::scratch::COMPLEX;
+use crate::scratch::{COMPLEX, REALS};
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -44,7 +44,7 @@ impl Plan {
 }
 
 /// What is there, or else made, by two threads at once if need be: nobody waits while another makes it.
-fn made<T>(once: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+pub(crate) fn made<T>(once: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     if let Some(found) = once.get() {
         return found;
     }
@@ -129,8 +129,9 @@ impl RealFourier {
 
     /// Half spectrum of a borrowed signal, zero-padded to the length.
     pub(crate) fn spectrum(&self, x: &[f64]) -> Vec<Complex<f64>> {
-        let mut padded = x.to_vec();
-        padded.resize(self.len(), 0.0);
+        let mut padded = REALS.take(self.len());
+        padded[..x.len()].copy_from_slice(x);
+        padded[x.len()..].fill(0.0);
         self.forward(&mut padded)
     }
 
@@ -151,6 +152,38 @@ impl RealFourier {
             *value = *value * transfer(k) * inverse;
         }
         self.inverse(&mut spectrum, x);
+    }
+
+    /// Transform of the even sequence that has these values from 0 to half of the ring: even too, and returned alike. It is
+    /// its own inverse, but for the length.
+    pub(crate) fn even(&self, half: &[f64]) -> Vec<f64> {
+        let (mut whole, mut spectrum) = (REALS.take(self.len()), COMPLEX.take(self.spectrum_len()));
+        whole[..half.len()].copy_from_slice(half);
+        for k in 1..half.len() {
+            whole[self.len() - k] = half[k];
+        }
+        self.forward_into(&mut whole, &mut spectrum);
+        spectrum.iter().map(|value| value.re).collect()
+    }
+
+    /// `x ← irfft(rfft(x)·transfer)` for a real transfer: by Hartley's transform, which is its own inverse, so that one
+    /// direction is planned.
+    pub(crate) fn filter_evenly(&self, x: &mut [f64], transfer: impl Fn(usize) -> f64) {
+        let len = self.len();
+        let mut spectrum = COMPLEX.take(self.spectrum_len());
+        self.hartley(x, &mut spectrum, |k| transfer(k) / len as f64);
+        self.hartley(x, &mut spectrum, |_| 1.0);
+    }
+
+    /// `x_k ← scale_k Σ_j x_j (cos + sin)(2πjk/N)`.
+    fn hartley(&self, x: &mut [f64], spectrum: &mut [Complex<f64>], scale: impl Fn(usize) -> f64) {
+        self.forward_into(x, spectrum);
+        let len = self.len();
+        for (k, value) in spectrum.iter().enumerate() {
+            let scale = scale(k);
+            x[(len - k) % len] = scale * (value.re + value.im);
+            x[k] = scale * (value.re - value.im);
+        }
     }
 
     /// How often frequency `k` of the half spectrum occurs in the whole: 1 at 0 and N/2, else 2.
@@ -253,6 +286,24 @@ mod tests {
         let mut back = [0.0; 6];
         transform.inverse(&mut spectrum, &mut back);
         assert!((back[1] - 12.0).abs() < 1e-12 && back[5].abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_direction_does_for_even_sequences_and_real_transfers() {
+        for len in [2usize, 3, 8, 34, 45] {
+            let ring = RealFourier::new(len);
+            let half: Vec<f64> = (0..=len / 2).map(|k| ((k * 37) % 11) as f64 - 3.0).collect();
+            for (k, value) in ring.even(&half).iter().enumerate() {
+                let cosine =
+                    |j: usize| half[j.min(len - j)] * (std::f64::consts::TAU * (j * k) as f64 / len as f64).cos();
+                assert!((value - (0..len).map(cosine).sum::<f64>()).abs() < 1e-12 * len as f64);
+            }
+            let x: Vec<f64> = (0..len).map(|k| ((k * 29) % 13) as f64).collect();
+            let mut filtered = x.clone();
+            ring.filter_evenly(&mut filtered, |k| 1.0 / (1 + k) as f64);
+            let known = ring.filter(&x, |k| Complex::new(1.0 / (1 + k) as f64, 0.0));
+            assert!(filtered.iter().zip(&known).all(|(a, b)| (a - b).abs() < 1e-12 * len as f64));
+        }
     }
 
     proptest! {

@@ -1,10 +1,15 @@
 //! The rounded kernel of a balanced root, with the symmetry of its sequences, and its autocorrelation.
 
 use crate::error::Error;
-use crate::optimize::Symmetry;
-use crate::transform::exact::ExactConvolution;
+use crate::optimize::{Line, Symmetry};
+use crate::transform::exact::own_products;
 use crate::transform::fourier::RealFourier;
-use num_complex::Complex;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+/// Cells beyond which a kernel is found in less time without a transform.
+const LONG: usize = 1 << 12;
+/// Terms of a power series in numbers up to 1/4.
+const TERMS: usize = 28;
 
 /// How finely the matrix is rounded to integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,55 +52,57 @@ impl Symmetry {
     pub(super) fn meetings(self) -> f64 {
         if self == Self::Sine { 1.0 } else { 2.0 }
     }
-
-    /// The least lag with the same value of the kernel, and whether the sign differs.
-    fn folded(self, lag: usize, period: usize) -> (usize, bool) {
-        let lag = (lag % period).min(period - lag % period);
-        let half = period / 2;
-        if self == Self::Cosine && 2 * lag > half { (half - lag, true) } else { (lag, false) }
-    }
 }
 
-/// The kernel at lags `−(behind − 1)` to `ahead − 1`, on a ring of the next power of two from `least`.
-pub(super) fn lags(kernel: &[i64], ahead: usize, behind: usize, least: usize) -> Vec<i64> {
-    let mut lags = vec![0; least.next_power_of_two()];
-    let len = lags.len();
-    lags[..ahead].copy_from_slice(&kernel[..ahead]);
-    for lag in 1..behind {
-        lags[len - lag] = kernel[lag];
-    }
-    lags
+/// The kernel at lags from 0 to so many, less one, and at as many as are needed before.
+pub(super) fn lags(kernel: &[i64], ahead: usize, behind: usize) -> impl Iterator<Item = i64> {
+    let period = 2 * (kernel.len() - 1);
+    (0..ahead).chain((1..behind).rev()).map(move |lag| kernel[lag.min(period - lag)])
 }
 
-/// `ρ = k ⊛ k` on the ring, from 0 to half of it.
+/// `ρ = k ⊛ k` on the ring, like the kernel from 0 to half of it.
+///
+/// On a ring of q that is half as long for cosines, where signs of odd lags make the kernel even and of that period. Of
+/// what is between 0 and q/2, e, with its mirror, the sum is `c(l) + c(q − l) + 2 a(l)`, c and a the products of e with
+/// itself by sums and differences of places.
 pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>, Error> {
-    let (period, half) = (kernel.len(), kernel.len() / 2);
-    let (summed, times, ring) = match symmetry {
-        Symmetry::Sine => (period, 1, lags(kernel, half + 1, period, period + half)),
-        // Both factors change their sign after half a period: twice the sum over one half. The largest lag and its
-        // negative have the same value, and may share its place.
-        Symmetry::Cosine => (half, 2, lags(kernel, half, half, period - 2)),
+    let half = kernel.len() - 1;
+    let (q, len) = match symmetry {
+        Symmetry::Sine => (2 * half, half - 1),
+        Symmetry::Cosine => (half, half / 2),
     };
-    let most = kernel.iter().fold(0, |most, k| k.unsigned_abs().max(most));
-    let part = ExactConvolution::new(&ring, summed);
-    part.magnitude(times as u64 * most)?;
-    let mut out = vec![0; ring.len()];
-    part.apply(&kernel[..summed], most, &mut out);
-    out.truncate(half + 1);
-    for value in &mut out {
-        *value *= times;
-    }
-    if symmetry == Symmetry::Cosine {
-        out[half] = -out[0];
-    }
-    Ok(out)
+    let signed = |lag: usize, value: i64| if symmetry == Symmetry::Cosine && lag % 2 == 1 { -value } else { value };
+    let inner: Vec<i64> = (1..=len).map(|lag| signed(lag, kernel[lag])).collect();
+    let [sums, differences] =
+        own_products(&inner).ok_or_else(|| Error::Overflow("the products of the kernel overflow".into()))?;
+    let e = |lag: usize| if lag == 0 { 0 } else { *inner.get(lag - 1).unwrap_or(&0) };
+    let c = |sum: usize| if sum < 2 { 0 } else { *sums.get(sum - 2).unwrap_or(&0) };
+    // What the kernel has at 0, and at half of an even ring.
+    let ends = [(0, kernel[0]), (half, if symmetry == Symmetry::Sine { kernel[half] } else { 0 })];
+    let at = |lag: usize| {
+        let between: i64 = ends.iter().map(|(end, value)| 2 * value * e(lag.abs_diff(*end))).sum();
+        let own = match lag {
+            0 => ends.iter().map(|(_, value)| value * value).sum(),
+            _ if lag == half => 2 * ends[0].1 * ends[1].1,
+            _ => 0,
+        };
+        c(lag) + c(q - lag) + 2 * differences.get(lag).unwrap_or(&0) + between + own
+    };
+    Ok(match symmetry {
+        Symmetry::Sine => (0..=half).map(at).collect(),
+        // Over both halves of its own ring the sum is twice that; it changes its sign after half of it.
+        Symmetry::Cosine => {
+            let first: Vec<i64> = (0..=len).map(|lag| 2 * signed(lag, at(lag))).collect();
+            let second = first.iter().rev().map(|value| -value);
+            first.iter().copied().chain(second).collect()
+        }
+    })
 }
 
 /// Eigenvalues of `K` for `len` cells by modes of the ring, infinite where no such sequence has one; `None` if one is not
 /// positive.
 pub(super) fn spectrum(ring: &RealFourier, symmetry: Symmetry, len: usize, kernel: &[i64]) -> Option<Vec<f64>> {
-    let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
-    let mut spectrum: Vec<f64> = ring.spectrum(&values).iter().map(|v| v.re).collect();
+    let mut spectrum = ring.even(&kernel.iter().map(|k| *k as f64).collect::<Vec<_>>());
     for (k, value) in spectrum.iter_mut().enumerate() {
         let mode = if symmetry == Symmetry::Sine { (1..=len).contains(&k) } else { k % 2 == 1 && k < 2 * len };
         *value = if mode { *value / symmetry.meetings() } else { f64::INFINITY };
@@ -103,27 +110,114 @@ pub(super) fn spectrum(ring: &RealFourier, symmetry: Symmetry, len: usize, kerne
     spectrum.iter().all(|v| *v > 0.0).then_some(spectrum)
 }
 
-/// `2^bits c`, rounded, for the kernel `c` of norm 1 on the ring whose spectrum is the root of these values of `S`.
-pub(super) fn rounded_kernel(ring: &RealFourier, symmetry: Symmetry, values: &[f64], bits: u32) -> Vec<i64> {
-    let mut spectrum = vec![Complex::default(); ring.spectrum_len()];
-    match symmetry {
-        Symmetry::Sine => spectrum[1..].iter_mut().zip(values).for_each(|(slot, v)| slot.re = v.sqrt()),
-        Symmetry::Cosine => {
-            spectrum.iter_mut().skip(1).step_by(2).zip(values).for_each(|(slot, v)| slot.re = v.sqrt());
+/// `2^bits c`, rounded, for the kernel `c` of norm 1 on the ring whose spectrum is the root of these values of `S`, from
+/// 0 to half of it. Only what is rounded is ever measured, and read: the errors of `c` before make no other.
+pub(super) fn rounded_kernel(
+    ring: &RealFourier,
+    line: &Line,
+    symmetry: Symmetry,
+    values: &[f64],
+    bits: u32,
+) -> Vec<i64> {
+    let half = ring.len() / 2;
+    // Cosines change their sign after half of the ring: exactly, whatever was rounded.
+    let last = if symmetry == Symmetry::Sine { half } else { half / 2 };
+    // Modes come in pairs.
+    let norm = (2.0 * values.iter().sum::<f64>() / ring.len() as f64).sqrt();
+    let scale = 2f64.powi(bits as i32) / (norm * ring.len() as f64);
+    let kernel = if line.is_single() && values.len() > LONG {
+        fractional_kernel(symmetry, ring.len(), last)
+    } else {
+        let mut spectrum = vec![0.0; ring.spectrum_len()];
+        let between = if symmetry == Symmetry::Sine { 1 } else { 2 };
+        spectrum.iter_mut().skip(1).step_by(between).zip(values).for_each(|(slot, v)| *slot = v.sqrt());
+        ring.even(&spectrum)
+    };
+    let mut rounded: Vec<i64> = kernel[..=last].iter().map(|value| (value * scale).round() as i64).collect();
+    if symmetry == Symmetry::Cosine {
+        rounded.extend((last + 1..=half).map(|lag| half - lag).map(|lag| -(kernel[lag] * scale).round() as i64));
+    }
+    rounded
+}
+
+/// `Σ_k |2 sin(πk/P)|^{−1/2} cos(2πhk/P)` over the modes k of a symmetry, for the lags h from 0 to the last.
+///
+/// Without a ring the kernel is that of a sum of order 1/4 (Hosking 1981): `γ(0) = Γ(1/2)/Γ(3/4)²`, `γ(h + 1) = γ(h) (h +
+/// 1/4)/(h + 3/4)`, which is `(2πh)^{−1/2} (1 − 1/(64 h²))` far away. What the ring adds are its values at `|h + qL|` for `q ≠ 0`,
+/// which are power series of `h/L` in zeta functions at 1/2 and 5/2: by Hurwitz's formula also where their sum has no limit and
+/// the mode 0 is left out. Of odd modes every other is taken off, `L = P/2`.
+fn fractional_kernel(symmetry: Symmetry, period: usize, last: usize) -> Vec<f64> {
+    let len = if symmetry == Symmetry::Sine { period as f64 } else { 0.5 * period as f64 };
+    let term = |s: f64| match symmetry {
+        Symmetry::Sine => alternating_zeta(s) / (1.0 - 2f64.powf(1.0 - s)),
+        Symmetry::Cosine => -alternating_zeta(s),
+    };
+    // `2 (s)_{2k}/(2k)! ζ(s + 2k)` are the coefficients of `(h/L)^{2k}`.
+    let mut series = [0.0; TERMS];
+    for (s, weight) in [(0.5, 1.0), (2.5, -1.0 / (64.0 * len * len))] {
+        let mut rising = 2.0 * weight;
+        for (k, slot) in series.iter_mut().enumerate() {
+            let k = 2.0 * k as f64;
+            *slot += rising * term(s + k);
+            rising *= (s + k) * (s + k + 1.0) / ((k + 1.0) * (k + 2.0));
         }
     }
-    let norm = (ring.sum(|k| spectrum[k].norm_sqr()) / ring.len() as f64).sqrt();
-    let scale = 2f64.powi(bits as i32) / (norm * ring.len() as f64);
-    for value in &mut spectrum {
-        *value *= scale;
+    let mut own = 1.180_340_599_016_096_2;
+    let mut kernel: Vec<f64> = (0..=last)
+        .map(|h| {
+            let here = own;
+            own *= (h as f64 + 0.25) / (h as f64 + 0.75);
+            here
+        })
+        .collect();
+    let factor = (2.0 * PI * len).sqrt().recip();
+    for (h, value) in kernel.iter_mut().enumerate() {
+        let square = (h as f64 / len).powi(2);
+        let images = series.iter().rev().fold(0.0, |sum, coefficient| sum * square + coefficient);
+        // No sequence has the mode of alternating signs.
+        *value = len * (*value + factor * images) - if h % 2 == 0 { 1.0 } else { -1.0 } * FRAC_1_SQRT_2;
     }
-    let mut kernel = vec![0.0; ring.len()];
-    ring.inverse(&mut spectrum, &mut kernel);
-    // Exactly symmetric, whatever the transform rounded.
-    let rounded = |lag: usize| {
-        let (least, negative) = symmetry.folded(lag, ring.len());
-        let value = kernel[least].round() as i64;
-        if negative { -value } else { value }
-    };
-    (0..ring.len()).map(rounded).collect()
+    kernel
+}
+
+/// `Σ_{k≥1} (−1)^{k−1} k^{−s}` (Cohen, Rodriguez Villegas & Zagier 2000, Algorithm 1).
+fn alternating_zeta(s: f64) -> f64 {
+    let n = 24;
+    let d = (3.0 + 8f64.sqrt()).powi(n);
+    let d = f64::midpoint(d, d.recip());
+    let (mut b, mut c, mut sum) = (-1.0, -d, 0.0);
+    for k in 0..n {
+        c = b - c;
+        sum += c * f64::from(k + 1).powf(-s);
+        b *= f64::from(k + n) * f64::from(k - n) / ((f64::from(k) + 0.5) * f64::from(k + 1));
+    }
+    sum / d
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    #[test]
+    fn kernels_of_long_lines_are_those_of_their_spectrum() {
+        assert!((alternating_zeta(2.0) - PI * PI / 12.0).abs() < 1e-15);
+        for len in [500, 4097] {
+            let sums = Workload::Linear { kernel: vec![1.0; len], len, center: 0 };
+            for (symmetry, workload) in [(Symmetry::Sine, Workload::Ranges { len }), (Symmetry::Cosine, sums)] {
+                let line = Line::of(&workload, None).unwrap();
+                let (ring, values) = (RealFourier::new(symmetry.period(len)), line.root_values(symmetry));
+                let mut spectrum = vec![0.0; ring.spectrum_len()];
+                for (k, value) in values.iter().enumerate() {
+                    spectrum[if symmetry == Symmetry::Sine { k + 1 } else { 2 * k + 1 }] = value.sqrt();
+                }
+                let known = ring.even(&spectrum);
+                let found =
+                    fractional_kernel(symmetry, ring.len(), if symmetry == Symmetry::Sine { len + 1 } else { len });
+                for (a, b) in found.iter().zip(&known) {
+                    assert!((a - b).abs() < 1e-10 * known[0], "{len} {symmetry:?}: {a} {b}");
+                }
+            }
+        }
+    }
 }

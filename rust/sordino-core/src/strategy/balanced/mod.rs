@@ -23,14 +23,14 @@ use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
 use crate::optimize::{Line, Symmetry};
 use crate::scratch::INTEGERS;
-use crate::transform::exact::ExactConvolution;
-use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF};
+use crate::transform::exact::{ExactConvolution, Limits};
+use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF, made};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
 use kernel::{correlation, lags, rounded_kernel, spectrum};
-use num_complex::Complex;
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Longest series: exact convolutions hold a dozen arrays of its length.
 const MAX_LEN: usize = 1 << 21;
@@ -48,12 +48,17 @@ pub(super) struct Balanced {
     weights: Vec<i64>,
     /// `ρ(0) … ρ(M/2)`.
     correlation: Vec<i64>,
-    /// `K` as a convolution of both images of the cells, on a ring where nothing that is read wraps around.
-    convolution: ExactConvolution,
-    images: usize,
+    /// `k(0) … k(M/2)`.
+    kernel: Vec<i64>,
+    /// `K` as a convolution of both images of the cells, on a ring where nothing that is read wraps around: what it takes, and
+    /// itself where something is encoded.
+    limits: Limits,
+    convolution: OnceLock<ExactConvolution>,
     ring: RealFourier,
     /// Eigenvalues of `K` by modes of the ring of `M`, infinite where no such sequence has one.
     spectrum: Vec<f64>,
+    /// Largest `|b_j|²`.
+    column_squared: i128,
 }
 
 /// The balanced root of a union of ranges, running sums, cells and a few other queries of one line of cells, whose squared
@@ -63,6 +68,21 @@ pub(super) struct Balanced {
 /// [`Error::Unsupported`] for other workloads, or too many cells.
 pub fn balanced_union(workload: &Workload, weights: &[f64]) -> Result<Box<dyn Strategy>, Error> {
     Ok(Box::new(Balanced::new(&workload.clone().validated()?, Some(weights), Precision::Full)?))
+}
+
+/// Coordinates `−n … n` of both images of the cells.
+fn images(len: usize) -> usize {
+    2 * len + 1
+}
+
+/// A ring on which nothing that is read wraps around.
+fn ring_len(len: usize) -> usize {
+    (3 * len + 1).next_power_of_two()
+}
+
+/// The lags that join an image to a cell, those from 0 first.
+fn read_lags(kernel: &[i64], len: usize) -> impl Iterator<Item = i64> {
+    lags(kernel, images(len), len)
 }
 
 impl Balanced {
@@ -98,40 +118,48 @@ impl Balanced {
         let values = line.root_values(symmetry);
         let ring = RealFourier::new(symmetry.period(len));
         let (kernel, scales): (_, Vec<f64>) = rayon::join(
-            || rounded_kernel(&ring, symmetry, &values, precision.kernel_bits(len)),
-            || symmetry.diagonal(&values).iter().map(|s| s.sqrt().recip()).collect(),
+            || rounded_kernel(&ring, line, symmetry, &values, precision.kernel_bits(len)),
+            || line.diagonal(symmetry, &values).iter().map(|s| s.sqrt().recip()).collect(),
         );
         let weight_bits = precision.weight_bits();
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
         let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
-        let images = 2 * len + 1;
-        let (exact, spectrum) = rayon::join(
-            || {
-                // From −(n − 1) to 2n.
-                let lags = lags(&kernel, images, len, 3 * len + 1);
-                let convolution = ExactConvolution::new(&lags, images);
-                Ok((convolution, correlation(symmetry, &kernel)?))
-            },
-            || spectrum(&ring, symmetry, len, &kernel),
-        );
-        let (convolution, correlation) = exact?;
+        let (correlation, spectrum) =
+            rayon::join(|| correlation(symmetry, &kernel), || spectrum(&ring, symmetry, len, &kernel));
+        let correlation = correlation?;
         let spectrum = spectrum.ok_or_else(|| Error::Unsupported("too many cells for the balanced root".into()))?;
-        Ok(Self {
+        let mut root = Self {
             workload: workload.clone(),
             part_weights,
             symmetry,
             weight_bits,
             weights,
             correlation,
-            convolution,
-            images,
+            limits: Limits::new(read_lags(&kernel, len), ring_len(len), images(len)),
+            kernel,
+            convolution: OnceLock::new(),
             ring,
             spectrum,
-        })
+            column_squared: 0,
+        };
+        root.column_squared = (0..len).map(|j| root.product(j, j)).max().unwrap_or(0);
+        Ok(root)
     }
 
     fn len(&self) -> usize {
         self.weights.len()
+    }
+
+    fn convolution(&self) -> &ExactConvolution {
+        made(&self.convolution, || {
+            let mut ring = vec![0; ring_len(self.len())];
+            let (ahead, before) = (images(self.len()), self.len() - 1);
+            let lags: Vec<i64> = read_lags(&self.kernel, self.len()).collect();
+            ring[..ahead].copy_from_slice(&lags[..ahead]);
+            let end = ring.len();
+            ring[end - before..].copy_from_slice(&lags[ahead..]);
+            ExactConvolution::new(&ring, ahead)
+        })
     }
 
     /// Mean of what is known of each part, weighted as their answers are.
@@ -151,13 +179,13 @@ impl Balanced {
 
     /// Mean squared error for one record: what symmetries are compared by.
     fn mean_square(&self) -> f64 {
-        self.mean_of(self.workload.parts().iter().map(|part| self.part_mean(part))) * self.column_squared() as f64
+        self.mean_of(self.workload.parts().iter().map(|part| self.part_mean(part))) * self.column_squared as f64
     }
 
     /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
     pub(super) fn squares(&self) -> (Upper, Upper) {
         let upper = |value: i128| Upper::integer(value.unsigned_abs());
-        (upper(self.column_squared()), upper(self.opposed()))
+        (upper(self.column_squared), upper(self.opposed()))
     }
 
     /// `B^{-T} row`.
@@ -200,7 +228,7 @@ impl Balanced {
                 }
             }
         }
-        self.ring.filter_in_place(&mut ring, |k| Complex::new(of(self.spectrum[k]), 0.0));
+        self.ring.filter_evenly(&mut ring, |k| of(self.spectrum[k]));
         ring[1..=v.len()].to_vec()
     }
 
@@ -219,15 +247,10 @@ impl Balanced {
         }
     }
 
-    /// Largest `|b_j|²`.
-    fn column_squared(&self) -> i128 {
-        (0..self.len()).map(|j| self.product(j, j)).max().unwrap_or(0)
-    }
-
     /// Upper bound of `|b_i − b_j|²`, exact for short series.
     fn pair_squared(&self) -> i128 {
         if self.len() > MAX_PAIRS {
-            return 2 * (self.column_squared() + self.opposed());
+            return 2 * (self.column_squared + self.opposed());
         }
         let norms: Vec<i128> = (0..self.len()).map(|j| self.product(j, j)).collect();
         let pairs = (0..self.len())
@@ -260,16 +283,16 @@ impl Strategy for Balanced {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         let norm = |square: i128| Upper::integer(square.unsigned_abs()).sqrt();
-        Ok(unit.from_columns(norm(self.column_squared()), || norm(self.pair_squared())))
+        Ok(unit.from_columns(norm(self.column_squared), || norm(self.pair_squared())))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let largest = self.weighted_bound(max_abs)?;
-        if let Ok(max_abs) = self.convolution.magnitude(largest) {
+        if let Ok(max_abs) = self.limits.magnitude(largest) {
             return Ok(Encoding::Exact { max_abs });
         }
         // Wide sums are exact, and rounded once to doubles: half a unit of the last place of each, of their norm in all.
-        let max_abs = self.convolution.wide_magnitude(largest)? as f64 * (1.0 + 1e-15);
+        let max_abs = self.limits.wide_magnitude(largest)? as f64 * (1.0 + 1e-15);
         let norm = self.spectrum.iter().filter(|v| v.is_finite()).fold(0.0f64, |most, v| most.max(*v)) * (1.0 + 1e-9);
         let error = UNIT_ROUNDOFF * norm * largest as f64 * (self.len() as f64).sqrt();
         Ok(Encoding::Float { error_l2: Upper::rounded(error, 8), max_abs })
@@ -279,23 +302,23 @@ impl Strategy for Balanced {
         let cells = table(x)?;
         let n = self.len();
         // Coordinates −n … n.
-        let mut images = INTEGERS.take(self.images);
+        let mut images = INTEGERS.take(images(n));
         images.fill(0);
         for (j, (x, d)) in (1..).zip(cells.iter().zip(&self.weights)) {
             let (other, negative) = self.symmetry.image(j);
             images[n + j] = x * d;
             images[(n as isize + other) as usize] = if negative { -x * d } else { x * d };
         }
-        let (ring_len, largest) = ((3 * n + 1).next_power_of_two(), self.weighted_bound(max_abs)?);
+        let (ring_len, largest) = (ring_len(n), self.weighted_bound(max_abs)?);
         match out {
             Encoded::Exact(units) => {
                 let mut ring = INTEGERS.take(ring_len);
-                self.convolution.apply(&images, largest, &mut ring);
+                self.convolution().apply(&images, largest, &mut ring);
                 units.copy_from_slice(&ring[n + 1..=2 * n]);
             }
             Encoded::Float(values) => {
                 let mut ring = vec![0i128; ring_len];
-                self.convolution.apply(&images, largest, &mut ring);
+                self.convolution().apply(&images, largest, &mut ring);
                 values.iter_mut().zip(&ring[n + 1..]).for_each(|(slot, sum)| *slot = *sum as f64);
             }
         }

@@ -44,6 +44,29 @@ fn products_of_columns_are_exact() {
     }
 }
 
+/// Of long lines, whose kernel has no transform: columns as they are encoded against products of their kernel.
+#[test]
+fn products_of_columns_of_long_lines_are_exact() {
+    for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
+        for len in [4097usize, 6001, 8192] {
+            let strategy = Balanced::new(&workload(symmetry, len), None, Precision::Full).unwrap();
+            let cells = [0, 1, len / 3, len / 2, len / 2 + 1, len - 2, len - 1];
+            let columns = cells.map(|j| {
+                let unit: Vec<i64> = (0..len).map(|i| i64::from(i == j)).collect();
+                encode(&strategy, &unit, 1)
+            });
+            for (i, a) in cells.iter().zip(&columns) {
+                for (j, b) in cells.iter().zip(&columns) {
+                    let product: i128 = a.iter().zip(b).map(|(a, b)| *a as i128 * *b as i128).sum();
+                    assert_eq!(strategy.product(*i, *j), product, "{symmetry:?} {len} {i} {j}");
+                    assert!(-product <= strategy.opposed());
+                    assert!(i != j || product <= strategy.column_squared);
+                }
+            }
+        }
+    }
+}
+
 fn unions(len: usize) -> Vec<(Workload, Vec<f64>)> {
     let (ranges, cells) = (Workload::Ranges { len }, Workload::Histogram { len });
     let sums = workload(Symmetry::Cosine, len);
@@ -136,11 +159,11 @@ fn known_errors() {
     }
 }
 
-/// Sums over halves against sums as they are written.
+/// Sums over pieces against sums as they are written.
 #[test]
 fn sums_before_are_those_written_out() {
     let entry = |k: usize| ((k * 7919 + 13) % 101) as f64 / 50.0 - 1.0;
-    for len in [1, 64, 65, 200, 513] {
+    for len in [1, 64, 65, 200, 513, 1024, 1030, 3000] {
         let (values, kernel): (Vec<f64>, Vec<f64>) =
             ((0..len).map(entry).collect(), (0..2 * len).map(|k| entry(k + 5)).collect());
         let mut out = vec![0.5; len];

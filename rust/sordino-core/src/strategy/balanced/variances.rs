@@ -8,8 +8,9 @@ use crate::workload::Workload;
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// Longest block of a sum over halves that is written out.
+/// Longest piece of sums over pieces that is written out, and how many pieces a sum is cut into.
 const DIRECT: usize = 64;
+const PIECES: usize = 16;
 /// Multiplications for the variances of intervals.
 const MAX_WORK: usize = 1 << 31;
 
@@ -114,13 +115,10 @@ impl Balanced {
 
     /// The covariance `K^{-2}` as its kernel on the ring.
     fn covariance(&self) -> Vec<f64> {
-        let mut half: Vec<Complex<f64>> = self
-            .spectrum
-            .iter()
-            .map(|v| Complex::new(self.symmetry.meetings() / (v * v * self.ring.len() as f64), 0.0))
-            .collect();
-        let mut kernel = vec![0.0; self.ring.len()];
-        self.ring.inverse(&mut half, &mut kernel);
+        let scale = self.symmetry.meetings() / self.ring.len() as f64;
+        let mut kernel = self.ring.even(&self.spectrum.iter().map(|v| scale / (v * v)).collect::<Vec<_>>());
+        kernel.extend_from_within(1..kernel.len() - 1);
+        kernel[self.ring.spectrum_len()..].reverse();
         kernel
     }
 
@@ -196,7 +194,7 @@ impl Balanced {
         ((n + 1) as f64 * squares - total) / (n as f64 * (n + 1) as f64 / 2.0)
     }
 
-    /// Leading blocks of the covariance: the part of `i − j` is a convolution, that of `i + j` one for each half of halves.
+    /// Leading blocks of the covariance: the part of `i − j` is a convolution, that of `i + j` one for every two pieces.
     pub(super) fn prefix_variances(&self) -> Vec<f64> {
         let (n, kernel) = (self.len(), self.covariance());
         let (sign, shift) = self.reflected();
@@ -219,7 +217,8 @@ impl Balanced {
     }
 }
 
-/// `out[t] += Σ_{a<t} values[a]·kernel[2·offset + a + t]` for the values and sums from `offset` on.
+/// `out[t] += Σ_{a<t} values[a]·kernel[2·offset + a + t]` for the values and sums from `offset` on: in pieces, of which two
+/// meet in that part of the kernel which belongs to the sum of their places.
 pub(super) fn add_sums_before(values: &[f64], kernel: &[f64], offset: usize, out: &mut [f64]) {
     if values.len() <= DIRECT {
         for t in 1..values.len() {
@@ -227,18 +226,34 @@ pub(super) fn add_sums_before(values: &[f64], kernel: &[f64], offset: usize, out
         }
         return;
     }
-    let middle = values.len() / 2;
-    let (first, second) = values.split_at(middle);
-    let (early, late) = out.split_at_mut(middle);
-    let backwards: Vec<f64> = first.iter().rev().copied().collect();
-    let needed = middle - 1 + late.len();
+    let size = values.len().div_ceil(PIECES).max(DIRECT);
+    let pieces = values.len().div_ceil(size);
     // What wraps around falls before the sums that are read.
-    let ring = RealFourier::new(fast_len(needed));
-    let spectrum = ring.spectrum(&backwards);
-    let sums = ring.filter(&kernel[2 * offset + middle..2 * offset + middle + needed], |k| spectrum[k]);
-    late.iter_mut().zip(&sums[middle - 1..]).for_each(|(slot, sum)| *slot += sum);
-    rayon::join(
-        || add_sums_before(first, kernel, offset, early),
-        || add_sums_before(second, kernel, offset + middle, late),
+    let ring = RealFourier::new(fast_len(2 * size - 1));
+    let spectrum = |values: &[f64]| ring.spectrum(values);
+    let backwards = |piece: &[f64]| spectrum(&piece.iter().rev().copied().collect::<Vec<_>>());
+    let of_kernel = |places: usize| {
+        let first = 2 * offset + places * size;
+        spectrum(&kernel[first..kernel.len().min(first + 2 * size - 1)])
+    };
+    // The last piece, which may be shorter, comes before none.
+    let (earlier, kernels): (Vec<_>, Vec<_>) = rayon::join(
+        || values.par_chunks(size).take(pieces - 1).map(backwards).collect(),
+        || (1..2 * pieces - 2).into_par_iter().map(of_kernel).collect(),
     );
+    let scale = (ring.len() as f64).recip();
+    out.par_chunks_mut(size).zip(values.par_chunks(size)).enumerate().for_each(|(j, (out, own))| {
+        if j > 0 {
+            let mut sum = vec![Complex::default(); ring.spectrum_len()];
+            for (i, piece) in earlier[..j].iter().enumerate() {
+                for ((slot, a), b) in sum.iter_mut().zip(piece).zip(&kernels[i + j - 1]) {
+                    *slot += a * b;
+                }
+            }
+            let mut sums = vec![0.0; ring.len()];
+            ring.inverse(&mut sum, &mut sums);
+            out.iter_mut().zip(&sums[size - 1..]).for_each(|(slot, sum)| *slot += scale * sum);
+        }
+        add_sums_before(own, kernel, offset + j * size, out);
+    });
 }
