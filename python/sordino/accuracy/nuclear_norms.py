@@ -186,7 +186,8 @@ def spectral_roots(workload: Filter) -> float:
     n = workload.steps
     odd = np.sin(np.arange(1, n, 2) * (math.pi / (2 * n)))
     last = 1.0 if n % 2 else 0.0
-    return 0.999 * (n ** (2.0 / 3.0) + 2.0 * float(np.sum(np.cbrt(odd) ** -2)) + last) ** 1.5 / (2 * n)
+    total = math.pow(n, 2.0 / 3.0) + 2.0 * float(np.sum(np.cbrt(odd) ** -2)) + last
+    return 0.999 * math.pow(total, 1.5) / (2 * n)
 
 
 def _valid_mean(workload: Filter) -> tuple[float, str]:

@@ -70,8 +70,8 @@ class Floors:
     def of(self, mechanism: Mechanism) -> float:
         """Return the least error that a mechanism may have."""
         workload, least = self._request.workload, self.of_one(mechanism.law) * self._of_sensitivity
-        on_ring = isinstance(workload, Filter) and workload.steps > _ON_RING
-        if mechanism.law == "laplace" and mechanism.strategy in _SPECTRAL and on_ring:
+        spectral = mechanism.law == "laplace" and mechanism.strategy in _SPECTRAL
+        if spectral and isinstance(workload, Filter) and workload.steps > _ON_RING:
             of_one = noise_ratio(self._request.privacy, "laplace") * self._request.unit.least_norm(1)
             least = max(least, of_one * spectral_roots(workload))
         return least

@@ -239,7 +239,7 @@ fn running_variances(kernel: &BufferedToeplitz, steps: impl ExactSizeIterator<It
     if kernel.degree() <= 8 { propagated::<8>(kernel, steps) } else { propagated::<MAX_DEGREE>(kernel, steps) }
 }
 
-/// One row of `P`.
+/// One row of `ΘPΘ`.
 struct Row<const SIZE: usize> {
     covariance: [f64; SIZE],
     /// That of `θ_i θ_k`.
@@ -258,29 +258,34 @@ fn propagated<const SIZE: usize>(
     let row = |i: usize| Row { covariance: [0.0; SIZE], powers: poles.map(|pole| pole * poles[i]), omega: omega[i] };
     let mut rows: Vec<Row<SIZE>> = (0..kernel.degree()).map(row).collect();
     let (mut cross, mut variance) = ([0.0; SIZE], 0.0f64);
-    // Of the step before: one pass over P adds it, and multiplies.
-    let mut update = [0.0; SIZE];
+    let total: f64 = omega.iter().sum();
+    // Of the step before. One pass over P adds that of two steps before and multiplies, while the next is computed: `q` is
+    // what comes of it, `r`, and what the update adds, `ωᵀ1 u + ωᵀu 1`.
+    let (mut update, mut r) = ([0.0; SIZE], [0.0; SIZE]);
     let mut out = Vec::with_capacity(steps.len());
     Arch::new().dispatch(
         #[inline(always)]
         || {
             for [scale, inverse, noise] in steps {
-                let mut q = [0.0; SIZE];
-                for (row, own) in rows.iter_mut().zip(update) {
-                    for k in 0..SIZE {
-                        row.covariance[k] = row.covariance[k] * row.powers[k] + (own + update[k]);
-                        q[k] += row.covariance[k] * row.omega;
-                    }
-                }
                 let weighted = |v: &[f64; SIZE]| sum_of::<SIZE>(std::array::from_fn(|k| v[k] * omega[k]));
-                let (fed_back, of_sum) = (weighted(&q), scale * weighted(&cross));
+                let added = weighted(&update);
+                let (fed_back, of_sum) = (weighted(&r) + 2.0 * total * added, scale * weighted(&cross));
                 let fresh = scale * scale * fed_back + noise * noise;
                 let (half, both) = (0.5 * inverse * inverse * fresh, inverse * (fresh - of_sum));
+                let mut next = [0.0; SIZE];
                 for k in 0..SIZE {
-                    let image = scale * poles[k] * q[k];
-                    update[k] = half - inverse * image;
+                    let image = scale * poles[k] * (r[k] + (total * update[k] + added));
+                    next[k] = half - inverse * image;
                     cross[k] = cross[k] * poles[k] + (both - image);
                 }
+                r = [0.0; SIZE];
+                for (row, own) in rows.iter_mut().zip(update) {
+                    for k in 0..SIZE {
+                        row.covariance[k] = (row.covariance[k] + (own + update[k])) * row.powers[k];
+                        r[k] += row.covariance[k] * row.omega;
+                    }
+                }
+                update = next;
                 variance += fresh - 2.0 * of_sum;
                 out.push(variance.max(0.0));
             }

@@ -7,8 +7,56 @@ use std::collections::HashMap;
 /// No parent, or no leaf.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Queries that are multiples of sums over groups.
-pub(super) type Rows = Vec<(f64, Vec<u32>)>;
+/// Queries that are multiples of sums over groups: the factor and the cells of each, one after the other.
+struct Rows {
+    factors: Vec<f64>,
+    ends: Vec<usize>,
+    cells: Vec<u32>,
+}
+
+impl Rows {
+    fn of(workload: &Workload) -> Result<Self, Error> {
+        let mut rows = Self { factors: Vec::new(), ends: vec![0], cells: Vec::new() };
+        rows.add(workload)?;
+        Ok(rows)
+    }
+
+    fn group(&self, query: usize) -> &[u32] {
+        &self.cells[self.ends[query]..self.ends[query + 1]]
+    }
+
+    fn add(&mut self, workload: &Workload) -> Result<(), Error> {
+        match workload {
+            Workload::Histogram { len } => (0..*len as u32).try_for_each(|cell| self.add_row([(cell, 1.0)])),
+            Workload::Intervals { .. } => self.add(&workload.sparse()?),
+            Workload::Sparse { rows, starts, indices, entries, .. } => (0..*rows).try_for_each(|t| {
+                let range = starts[t]..starts[t + 1];
+                self.add_row(indices[range.clone()].iter().copied().zip(entries[range].iter().copied()))
+            }),
+            Workload::Matrix { columns, entries, .. } => {
+                entries.chunks_exact(*columns).try_for_each(|row| self.add_row((0..).zip(row.iter().copied())))
+            }
+            Workload::Union { parts } => parts.iter().try_for_each(|part| self.add(part)),
+            _ => Err(unserved()),
+        }
+    }
+
+    fn add_row(&mut self, entries: impl IntoIterator<Item = (u32, f64)>) -> Result<(), Error> {
+        let mut factor = None;
+        for (cell, entry) in entries {
+            if entry == 0.0 {
+                continue;
+            }
+            if *factor.get_or_insert(entry) != entry {
+                return Err(unserved());
+            }
+            self.cells.push(cell);
+        }
+        self.factors.push(factor.unwrap_or(0.0));
+        self.ends.push(self.cells.len());
+        Ok(())
+    }
+}
 
 /// The groups; parents come before their children. A leaf is a set of cells that every group holds whole or not at all.
 #[derive(Debug, Clone)]
@@ -31,51 +79,21 @@ fn unserved() -> Error {
     Error::Unsupported("groups must be nested or disjoint, and a query the multiple of the sum of one".into())
 }
 
-/// The queries as multiples of sums.
-fn rows(workload: &Workload) -> Result<Rows, Error> {
-    let of = |entries: &mut dyn Iterator<Item = (u32, f64)>| {
-        let mut factor = None;
-        let cells = entries
-            .filter(|(_, entry)| *entry != 0.0)
-            .map(|(cell, entry)| (*factor.get_or_insert(entry) == entry).then_some(cell).ok_or_else(unserved));
-        let cells = cells.collect::<Result<Vec<u32>, Error>>()?;
-        Ok((factor.unwrap_or(0.0), cells))
-    };
-    match workload {
-        Workload::Histogram { len } => Ok((0..*len as u32).map(|cell| (1.0, vec![cell])).collect()),
-        Workload::Intervals { .. } => rows(&workload.sparse()?),
-        Workload::Sparse { rows, starts, indices, entries, .. } => (0..*rows)
-            .map(|t| {
-                let range = starts[t]..starts[t + 1];
-                of(&mut indices[range.clone()].iter().copied().zip(entries[range].iter().copied()))
-            })
-            .collect(),
-        Workload::Matrix { columns, entries, .. } => {
-            entries.chunks_exact(*columns).map(|row| of(&mut (0..).zip(row.iter().copied()))).collect()
-        }
-        Workload::Union { parts } => {
-            let parts = parts.iter().map(rows).collect::<Result<Vec<_>, _>>()?;
-            Ok(parts.into_iter().flatten().collect())
-        }
-        _ => Err(unserved()),
-    }
-}
-
 impl Forest {
     /// # Errors
     /// [`Error::Unsupported`] if groups cross, or a query is no multiple of a sum.
     pub(super) fn of(workload: &Workload) -> Result<Self, Error> {
         let cells = workload.table_len()?;
-        let rows = rows(workload)?;
+        let rows = Rows::of(workload)?;
         // From the largest group on, the smallest so far that holds a cell is the same for all cells of the next.
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|t| std::cmp::Reverse(rows[*t].1.len()));
+        let mut order: Vec<usize> = (0..rows.factors.len()).collect();
+        order.sort_by_key(|t| std::cmp::Reverse(rows.group(*t).len()));
         let (mut parent, mut sizes): (Vec<u32>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut innermost = vec![NONE; cells];
         // A query of nothing is none of any node.
-        let mut queries = vec![(0.0, 0); rows.len()];
+        let mut queries = vec![(0.0, 0); rows.factors.len()];
         for t in order {
-            let (factor, group) = &rows[t];
+            let group = rows.group(t);
             if group.is_empty() {
                 continue;
             }
@@ -94,7 +112,7 @@ impl Forest {
                 }
                 node
             };
-            queries[t] = (*factor, node);
+            queries[t] = (rows.factors[t], node);
         }
         // Cells of a group beside the groups in it are a leaf of their own.
         let groups = parent.len();
@@ -124,18 +142,30 @@ impl Forest {
     pub(super) fn folded(&self, asked: &[f64]) -> (Self, Vec<f64>, Vec<u32>) {
         // What is below each node, by a number; children first.
         let mut kinds: HashMap<(u64, Vec<u32>), u32> = HashMap::new();
+        // Leaves are many, and mostly alike.
+        let mut last_leaf = None;
         let mut below: Vec<Vec<u32>> = vec![Vec::new(); self.len()];
         let mut kind = vec![0; self.len()];
         for v in (0..self.len()).rev() {
-            let mut children = std::mem::take(&mut below[v]);
-            children.sort_unstable();
-            let next = kinds.len() as u32;
-            kind[v] = *kinds.entry((asked[v].to_bits(), children)).or_insert(next);
+            let (mut children, own) = (std::mem::take(&mut below[v]), asked[v].to_bits());
+            let is_leaf = children.is_empty();
+            kind[v] = match last_leaf {
+                Some((asked, found)) if is_leaf && asked == own => found,
+                _ => {
+                    children.sort_unstable();
+                    let next = kinds.len() as u32;
+                    *kinds.entry((own, children)).or_insert(next)
+                }
+            };
+            if is_leaf {
+                last_leaf = Some((own, kind[v]));
+            }
             if let Some(siblings) = below.get_mut(self.parent[v] as usize) {
                 siblings.push(kind[v]);
             }
         }
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut last = None;
         let (mut stands, mut first) = (vec![0; self.len()], Vec::new());
         let mut folded = Self {
             parent: Vec::new(),
@@ -149,7 +179,12 @@ impl Forest {
         for v in 0..self.len() {
             let parent = if self.parent[v] == NONE { NONE } else { stands[self.parent[v] as usize] };
             let next = folded.len() as u32;
-            let at = *known.entry((parent, kind[v])).or_insert(next);
+            let key = (parent, kind[v]);
+            let at = match last {
+                Some((before, at)) if before == key => at,
+                _ => *known.entry(key).or_insert(next),
+            };
+            last = Some((key, at));
             if at == next {
                 first.push(v as u32);
                 folded.parent.push(parent);
