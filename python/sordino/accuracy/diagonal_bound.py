@@ -133,7 +133,7 @@ def _parts_mean(union: Union) -> float:
         own = weight * (part.core.answers_len if inner is None else float(inner.sum()))
         squares += own * max(diagonal_mean(part), singular_mean(part)[0]) ** 2
         asked += own
-    return math.sqrt(squares / asked) * SAFE
+    return math.sqrt(squares / asked) * SAFE if math.isfinite(squares) else 0.0
 
 
 def _filters_diagonal(workload: Workload) -> float:

@@ -125,6 +125,7 @@ def fit_linear(
         strategy = factorization.build(workload, bool(whole))
     else:
         return _with_best_search(request, mechanism, progress)
+    _check_law(strategy, mechanism)
     ratio, cost = _ratio_and_cost(request, mechanism)
     if mechanism.strategy == "fourier-composed":
         ratio, domain, door = _composed(strategy, request)
@@ -156,7 +157,7 @@ def fit_linear(
         ideal_rmse=ideal_rmse,
         cost=cost,
         max_stderr=None if largest is None or mechanism.strategy == "compressive" else door.noise * math.sqrt(largest),
-        _stderr=None if variances is None else door.noise * np.sqrt(variances),
+        _variances=variances,
         factorization=factorization,
         parts=parts,
     )
@@ -198,7 +199,7 @@ def _closed_form(
         return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
-    if mechanism.strategy == "fourier" and isinstance(workload, Union):
+    if mechanism.name == "fourier-gaussian" and isinstance(workload, Union):
         return _core.Strategy.fourier_union(workload.core, list(workload.weights))
     if mechanism.strategy == "balanced" and isinstance(workload, Union):
         return _core.Strategy.balanced_union(workload.core, list(workload.weights))
@@ -329,6 +330,17 @@ def _check_served(request: Request, mechanism: Mechanism) -> None:
     if (request.constraint is not None or mechanism.recovered) and not request.workload.is_listed:
         raise UnsupportedMechanismError(f"{mechanism.name} lists its answers: there are more than 2**26")
     mechanism.require(request.privacy)
+
+
+def _check_law(strategy: _core.Strategy, mechanism: Mechanism) -> None:
+    """Refuse a strategy whose noise is of another law: the geometry says what is drawn, the mechanism what is charged.
+
+    Raises:
+        UnsupportedMechanismError: It is.
+    """
+    # That of common noise on all numbers has both.
+    if strategy.geometry != "common" and (strategy.geometry == "l2") != (mechanism.law == "gaussian"):
+        raise UnsupportedMechanismError(f"{mechanism.name} does not serve these queries")
 
 
 def _check_constraint(

@@ -14,7 +14,7 @@ from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
 from sordino.privacy.guarantees import GaussianDP, PureDP
-from sordino.workloads import Filter
+from sordino.workloads import Filter, Histogram
 
 __all__ = ["LONG", "USUAL_CELLS", "Floors"]
 
@@ -69,10 +69,13 @@ class Floors:
 
     def of(self, mechanism: Mechanism) -> float:
         """Return the least error that a mechanism may have."""
-        workload, least = self._request.workload, self.of_one(mechanism.law) * self._of_sensitivity
+        workload, privacy, least = self._request.workload, self._request.privacy, 0.0
+        # Under pure privacy cells alone have as little error as the bound, which takes time.
+        if isinstance(workload, Histogram) or not isinstance(privacy, PureDP):
+            least = self.of_one(mechanism.law) * self._of_sensitivity
         spectral = mechanism.law == "laplace" and mechanism.strategy in _SPECTRAL
         if spectral and isinstance(workload, Filter) and workload.steps > _ON_RING:
-            of_one = noise_ratio(self._request.privacy, "laplace") * self._request.unit.least_norm(1)
+            of_one = noise_ratio(privacy, "laplace") * self._request.unit.least_norm(1)
             least = max(least, of_one * spectral_roots(workload))
         return least
 

@@ -94,7 +94,7 @@ class LinearMeasurement(DoorFit):
     ideal_rmse: float
     cost: Cost
     max_stderr: float | None = field(repr=False)
-    _stderr: Array | None = field(repr=False)
+    _variances: Array | None = field(repr=False)
     factorization: Factorization | None = field(default=None, repr=False)
     passed_over: LinearMeasurement | None = field(default=None, repr=False)
     parts: tuple[Part, ...] = ()
@@ -106,12 +106,11 @@ class LinearMeasurement(DoorFit):
         Raises:
             UnsupportedMechanismError: There are more than 2**26 answers.
         """
-        if self._stderr is not None:
-            return self._stderr
         if not self.request.workload.is_listed:
             raise UnsupportedMechanismError("more than 2**26 answers are not listed")
         # Of millions only the spread was needed to choose the mechanism.
-        found: Array = self.door.noise * np.sqrt(self.strategy.variances())
+        variances = self.strategy.variances() if self._variances is None else self._variances
+        found: Array = self.door.noise * np.sqrt(variances)
         return found
 
     @property

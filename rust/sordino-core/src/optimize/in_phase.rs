@@ -19,30 +19,31 @@ pub struct InPhase {
     pub roots: f64,
 }
 
-/// The taps of a part at their places on the ring, and its first answer.
-struct Ring<'a> {
+/// The taps of a part that join a cell to an answer.
+struct Lags<'a> {
     taps: &'a [f64],
-    /// Lag of the first tap.
     first_lag: isize,
     first_answer: usize,
+    /// Of the weight of its squared errors.
     root: f64,
+    cells: usize,
+    circular: bool,
 }
 
-impl<'a> Ring<'a> {
-    fn of(part: &'a Workload, weight: f64) -> Result<(Self, usize, bool), Error> {
+impl<'a> Lags<'a> {
+    fn of(part: &'a Workload, weight: f64) -> Result<Self, Error> {
         let (first_answer, whole) = part.whole();
-        let (taps, center, len, circular): (&[f64], _, _, _) = match whole {
+        let (taps, center, cells, circular): (&[f64], _, _, _) = match whole {
             Workload::Histogram { len } => (&[1.0], 0, *len, false),
             Workload::Linear { kernel, len, center } => (kernel, *center, *len, false),
             Workload::Circular { kernel } => (kernel, 0, kernel.len(), true),
             _ => return Err(Error::Unsupported("circulants are in phase with filters of one series".into())),
         };
-        // Lags of `len` and more never join a cell to an answer.
-        let skipped = (center + 1).saturating_sub(len).min(taps.len());
-        let taps = &taps[skipped..];
+        let skipped = (center + 1).saturating_sub(cells).min(taps.len());
         let first_lag = skipped as isize - center as isize;
-        let inside = (len as isize - first_lag).clamp(0, taps.len() as isize) as usize;
-        Ok((Self { taps: &taps[..inside], first_lag, first_answer, root: weight.sqrt() }, len, circular))
+        let inside = (cells as isize - first_lag).clamp(0, (taps.len() - skipped) as isize) as usize;
+        let taps = &taps[skipped..skipped + inside];
+        Ok(Self { taps, first_lag, first_answer, root: weight.sqrt(), cells, circular })
     }
 
     fn place(&self, k: usize, length: usize) -> usize {
@@ -71,18 +72,18 @@ pub fn in_phase(workload: &Workload, weights: &[f64]) -> Result<InPhase, Error> 
     let parts = workload.parts();
     Error::check_len("weights", parts.len(), weights.len())?;
     let found =
-        parts.iter().zip(weights).map(|(part, weight)| Ring::of(part, *weight)).collect::<Result<Vec<_>, _>>()?;
+        parts.iter().zip(weights).map(|(part, weight)| Lags::of(part, *weight)).collect::<Result<Vec<_>, _>>()?;
     let is_cells = |part: &Workload| matches!(part, Workload::Histogram { .. });
-    let kinds = || parts.iter().zip(&found).filter(|(part, _)| !is_cells(part)).map(|(_, (_, _, circular))| *circular);
-    let (Some(circular), n) = (kinds().next(), found[0].1) else {
+    let kinds = || parts.iter().zip(&found).filter(|(part, _)| !is_cells(part)).map(|(_, filter)| filter.circular);
+    let (Some(circular), n) = (kinds().next(), found[0].cells) else {
         return Err(Error::Unsupported("there is no filter among these queries".into()));
     };
-    if kinds().any(|other| other != circular) || found.iter().any(|(_, len, _)| *len != n) {
+    if kinds().any(|other| other != circular) || found.iter().any(|filter| filter.cells != n) {
         return Err(Error::Unsupported("filters on a ring go with others on it, those with ends likewise".into()));
     }
     let length = if circular { n } else { 2 * n };
     let ring = RealFourier::new(length);
-    let mut spectra: Vec<_> = found.iter().map(|(part, ..)| part.spectrum(&ring)).collect();
+    let mut spectra: Vec<_> = found.iter().map(|filter| filter.spectrum(&ring)).collect();
     let square = |k: usize| spectra.iter().map(|spectrum| spectrum[k].norm_sqr()).sum::<f64>();
     let sizes: Vec<f64> = (0..ring.spectrum_len()).map(|k| square(k).sqrt()).collect();
     let largest = sizes.iter().fold(0.0f64, |most, size| most.max(*size));
@@ -93,27 +94,27 @@ pub fn in_phase(workload: &Workload, weights: &[f64]) -> Result<InPhase, Error> 
     let before: Vec<Vec<f64>> = found
         .iter()
         .zip(&mut spectra)
-        .map(|((part, ..), spectrum)| {
+        .map(|(filter, spectrum)| {
             for (value, size) in spectrum.iter_mut().zip(&sizes) {
                 *value = if *size > 1e-12 * largest { *value / (size * length as f64) } else { Complex::default() };
             }
             let mut dual = vec![0.0; length];
             ring.inverse(spectrum, &mut dual);
             let mut sum = 0.0;
-            let products = part.taps.iter().enumerate().map(|(k, tap)| {
-                sum += part.root * tap * dual[part.place(k, length)];
+            let products = filter.taps.iter().enumerate().map(|(k, tap)| {
+                sum += filter.root * tap * dual[filter.place(k, length)];
                 sum
             });
             std::iter::once(0.0).chain(products).collect()
         })
         .collect();
     let inside = |j: usize| {
-        let of_part = |((part, ..), before): (&(Ring<'_>, usize, bool), &Vec<f64>)| {
-            let place = |lag: isize| (lag - part.first_lag).clamp(0, part.taps.len() as isize) as usize;
+        let of_part = |(filter, before): (&Lags<'_>, &Vec<f64>)| {
             if circular {
-                return before[part.taps.len()];
+                return before[filter.taps.len()];
             }
-            before[place((n - j) as isize)] - before[place(part.first_answer as isize - j as isize)]
+            let upto = |lag: isize| before[(lag - filter.first_lag).clamp(0, filter.taps.len() as isize) as usize];
+            upto((n - j) as isize) - upto(filter.first_answer as isize - j as isize)
         };
         found.iter().zip(&before).map(of_part).sum::<f64>()
     };

@@ -67,7 +67,7 @@ impl Haar {
         std::iter::once((0, total)).chain((1..self.energy.len()).map(move |level| {
             let size = self.padded >> (level - 1);
             let value = if self.prefix {
-                let inside = (t + 1) % size;
+                let inside = (t + 1) & (size - 1);
                 inside.min(size - inside) as f64 / size as f64
             } else {
                 1.0 / size as f64

@@ -237,10 +237,11 @@ pub(crate) fn own_products(x: &[i64]) -> Option<[Vec<i64>; 2]> {
         all.iter_mut().zip(more).for_each(|(slot, value)| *slot += value);
         all
     };
-    let mut parts = (0..limbs.count).into_par_iter().map(products).collect::<Vec<_>>().into_iter();
-    let first = parts.next()?;
-    let (sums, differences) = parts.fold(first, |all, more| (add(all.0, more.0), add(all.1, more.1)));
-    Some([sums, differences])
+    if limbs.count == 1 {
+        return Some(products(0).into());
+    }
+    let (low, high) = rayon::join(|| products(0), || products(1));
+    Some([add(low.0, high.0), add(low.1, high.1)])
 }
 
 #[cfg(test)]

@@ -106,34 +106,33 @@ impl Balanced {
     }
 
     fn cell_variances(&self) -> Vec<f64> {
-        let (kernel, (sign, shift)) = (self.covariance(), self.reflected());
-        let own = |(j, d): (usize, &i64)| {
-            (kernel[0] + sign * kernel[(2 * j + shift) % kernel.len()]) / (*d as f64 * *d as f64)
-        };
+        let kernel = self.covariance();
+        let reflected = self.reflected(&kernel, 2 * self.len());
+        let own = |(j, d): (usize, &i64)| (kernel[0] + reflected[2 * j]) / (*d as f64 * *d as f64);
         self.weights.iter().enumerate().map(own).collect()
     }
 
-    /// The covariance `K^{-2}` as its kernel on the ring.
+    /// The covariance `K^{-2}` as its kernel, from 0 to half of the ring.
     fn covariance(&self) -> Vec<f64> {
         let scale = self.symmetry.meetings() / self.ring.len() as f64;
-        let mut kernel = self.ring.even(&self.spectrum.iter().map(|v| scale / (v * v)).collect::<Vec<_>>());
-        kernel.extend_from_within(1..kernel.len() - 1);
-        kernel[self.ring.spectrum_len()..].reverse();
-        kernel
+        self.ring.even(&self.spectrum.iter().map(|v| scale / (v * v)).collect::<Vec<_>>())
     }
 
-    /// What the covariance of cells has beside `D_i^{-1} D_j^{-1} κ(i − j)`: the sign and the shift of `κ(i + j + shift)`.
-    fn reflected(&self) -> (f64, usize) {
-        match self.symmetry {
+    /// What the covariance of cells has for the sums of two places, `±κ(i + j + shift)`, of so many sums.
+    fn reflected(&self, kernel: &[f64], sums: usize) -> Vec<f64> {
+        let (sign, shift) = match self.symmetry {
             Symmetry::Sine => (-1.0, 2),
             Symmetry::Cosine => (1.0, 1),
-        }
+        };
+        let period = self.ring.len();
+        (shift..shift + sums).map(|lag| sign * kernel[lag.min(period - lag)]).collect()
     }
 
     /// Tells the variances of all ranges with one first cell, from the last such cell to the first: blocks of the
     /// covariance, each from those of one cell less, `O(n²)` for the `n(n + 1)/2` ranges.
     pub(super) fn each_range(&self, mut tell: impl FnMut(&[f64])) {
-        let (n, kernel, (sign, shift)) = (self.len(), self.covariance(), self.reflected());
+        let (n, kernel) = (self.len(), self.covariance());
+        let reflected = self.reflected(&kernel, 2 * n);
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         // Sums of the covariance of a cell with those before it, down to the first cell of the range.
         let mut before = vec![0.0; n];
@@ -141,14 +140,12 @@ impl Balanced {
         for first in (0..n).rev() {
             let mut sum = 0.0;
             for last in first..n {
-                let entry =
-                    inverse[first] * inverse[last] * (kernel[last - first] + sign * kernel[first + last + shift]);
+                let entry = inverse[first] * inverse[last] * (kernel[last - first] + reflected[first + last]);
                 if last == first {
                     sum += entry;
                 } else {
                     before[last] += entry;
-                    let own =
-                        inverse[last] * inverse[last] * (kernel[0] + sign * kernel[(2 * last + shift) % kernel.len()]);
+                    let own = inverse[last] * inverse[last] * (kernel[0] + reflected[2 * last]);
                     sum += 2.0 * before[last] + own;
                 }
                 ranges[last - first] = sum;
@@ -197,11 +194,10 @@ impl Balanced {
     /// Leading blocks of the covariance: the part of `i − j` is a convolution, that of `i + j` one for every two pieces.
     pub(super) fn prefix_variances(&self) -> Vec<f64> {
         let (n, kernel) = (self.len(), self.covariance());
-        let (sign, shift) = self.reflected();
+        let reflected = self.reflected(&kernel, 2 * n);
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         let mut lags = kernel[..n].to_vec();
         lags[0] = 0.0;
-        let reflected: Vec<f64> = (0..2 * n).map(|lag| sign * kernel[(lag + shift) % kernel.len()]).collect();
         let mut before = vec![0.0; n];
         let (between, ()) =
             rayon::join(|| convolve(&inverse, &lags, n), || add_sums_before(&inverse, &reflected, 0, &mut before));
