@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// Arrays kept for each type of entry.
 const KEPT: usize = 6;
 /// Larger arrays are returned to the system.
-const LARGEST_KEPT: usize = 1 << 22;
+const LARGEST_KEPT: usize = (1 << 22) + 64;
 
 /// Arrays of one type of entry.
 pub(crate) struct Pool<T: 'static>(Mutex<Vec<Vec<T>>>);

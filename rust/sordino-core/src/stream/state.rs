@@ -53,7 +53,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn dyadic(&mut self, values: &[Dyadic]) {
+    pub(super) fn dyadic(&mut self, values: impl ExactSizeIterator<Item = Dyadic>) {
         self.u64(values.len() as u64);
         for value in values {
             self.push(&value.mantissa().to_le_bytes());

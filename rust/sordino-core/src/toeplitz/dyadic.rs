@@ -3,7 +3,7 @@
 use crate::error::Error;
 
 /// Largest shift: `2^-shift` and its square stay far from the subnormal range.
-const MAX_SHIFT: u32 = 256;
+pub(super) const MAX_SHIFT: u32 = 256;
 
 /// `2^exponent` of a normal double: a stream has millions of parameters, and `powi` multiplies.
 fn power_of_two(exponent: i32) -> f64 {

@@ -22,26 +22,31 @@
 
 mod buffered;
 mod buffered_optimizer;
+mod diagonal;
 mod dyadic;
 mod exponentials;
 mod inverse;
+mod lanes;
 mod noise_response;
 mod online;
 pub(crate) mod outer;
+mod propagation;
 mod secular;
 pub mod series;
 mod shapes;
 mod square_root;
+mod tails;
 mod two_diagonals;
 mod unbounded;
 
 pub use buffered::{BufferedToeplitz, MAX_DEGREE, PARAMETER_BITS};
 pub use buffered_optimizer::{BufferedProblem, optimize};
+pub use diagonal::{DIAGONAL_BITS, Diagonal};
 pub use dyadic::Dyadic;
 pub(crate) use inverse::ToeplitzInverse;
 pub use noise_response::NoiseResponse;
 pub use online::{OnlineConvolution, OnlineKernel, OnlineState};
 pub use shapes::Shape;
 pub use square_root::{square_root_coefficients, square_root_norm_squared};
-pub use two_diagonals::{DIAGONAL_BITS, TwoDiagonals};
+pub use two_diagonals::TwoDiagonals;
 pub use unbounded::unbounded;

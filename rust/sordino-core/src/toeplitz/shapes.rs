@@ -2,6 +2,10 @@
 
 use crate::objective::Objective;
 use rayon::prelude::*;
+use std::ops::Range;
+
+/// Steps that are worth a thread of their own.
+const PIECE: usize = 1 << 12;
 
 /// The row scaling `d₁(t) = (t + αn)^p (n − 1 − t + b)^q`, up to a factor.
 ///
@@ -38,16 +42,29 @@ impl Shape {
         Self { alpha: geometric(0), p: between(1), b: geometric(2), q: between(3) }
     }
 
-    /// `d₁`, scaled to a largest entry of 1.
-    pub(super) fn rows(&self, n: usize) -> Vec<f64> {
-        let length = n as f64;
-        let log = |t: usize| {
-            let t = t as f64;
-            self.p * (t + self.alpha * length).ln() + self.q * (length - 1.0 - t + self.b).ln()
-        };
-        let logs: Vec<f64> = (0..n).into_par_iter().map(log).collect();
-        let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        logs.into_par_iter().map(|log| (log - top).exp()).collect()
+    /// `ln d₁(t)` for `n` steps, up to a constant.
+    fn log(&self, n: usize, t: usize) -> f64 {
+        let (length, t) = (n as f64, t as f64);
+        self.p * (t + self.alpha * length).ln() + self.q * (length - 1.0 - t + self.b).ln()
+    }
+
+    /// The largest [`log`](Self::log) of a step, as computed.
+    pub(super) fn top(&self, n: usize) -> f64 {
+        let (length, sum) = (n as f64, self.p + self.q);
+        let mut steps = 0..n;
+        // A concave function: away from its top by more than this it has fallen by more than its rounding.
+        if self.p >= 0.0 && self.q >= 0.0 && sum > 0.0 {
+            let whole = length * (1.0 + self.alpha) + self.b;
+            let place = (self.p * whole / sum - self.alpha * length).clamp(0.0, length - 1.0);
+            let near = 2.0 + 2f64.powi(-20) * whole;
+            steps = (place - near).max(0.0) as usize..n.min((place + near) as usize + 1);
+        }
+        steps.map(|t| self.log(n, t)).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// `d₁` at some of `n` steps, scaled to a largest entry of 1 where `top` is that [of all](Self::top).
+    pub(super) fn rows(&self, n: usize, top: f64, steps: Range<usize>) -> Vec<f64> {
+        steps.into_par_iter().with_min_len(PIECE).map(|t| (self.log(n, t) - top).exp()).collect()
     }
 }
 
@@ -98,3 +115,39 @@ const MEAN: [[f64; 4]; 20] = [
     [0.04977, 0.26278, 0.35539, 0.37287],
     [0.05006, 0.26251, 0.321, 0.37078],
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_top_is_that_of_all_steps(
+            n in 1usize..70_000,
+            (log_alpha, p, log_b, q) in (-8.0f64..3.0, 0.0f64..2.0, -4.0f64..9.0, 0.0f64..2.0),
+            kept in 0..4,
+        ) {
+            // Without one power the top is at an end, and without both it is everywhere.
+            let shape = Shape {
+                alpha: log_alpha.exp(),
+                p: if kept & 1 == 0 { p } else { 0.0 },
+                b: log_b.exp(),
+                q: if kept & 2 == 0 { q } else { 0.0 },
+            };
+            let all = (0..n).map(|t| shape.log(n, t)).fold(f64::NEG_INFINITY, f64::max);
+            prop_assert_eq!(shape.top(n), all);
+        }
+    }
+
+    #[test]
+    fn the_top_of_long_streams() {
+        for n in [(1 << 20) + 7, 1 << 24] {
+            for objective in [Objective::Max, Objective::Mean] {
+                let shape = Shape::at(n, objective);
+                let all = (0..n).map(|t| shape.log(n, t)).fold(f64::NEG_INFINITY, f64::max);
+                assert_eq!(shape.top(n), all);
+            }
+        }
+    }
+}

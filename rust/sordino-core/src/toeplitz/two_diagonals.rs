@@ -10,21 +10,20 @@
 //! lower part of `T`, `s̃ = 1/d₂`, `d̃ = d₂`, `σ = s/d₁`. The three are rounded to 24 bits independently,
 //! and column norms and errors are those of the rounded strategy.
 
-use super::buffered::{BufferedToeplitz, MAX_DEGREE};
+use super::buffered::BufferedToeplitz;
 use super::buffered_optimizer::{BufferedProblem, optimize};
-use super::dyadic::Dyadic;
+use super::diagonal::Diagonal;
+use super::propagation::running_variances;
 use super::shapes::Shape;
+use super::tails::Tails;
 use crate::error::Error;
 use crate::objective::Objective;
 use crate::upper::Upper;
-use pulp::Arch;
-use rayon::prelude::*;
+use std::array::from_fn;
+use std::ops::Range;
 
-/// Significant bits of the three diagonals.
-pub const DIAGONAL_BITS: u32 = 24;
-
-/// Numbers that are computed together: loops of a known length are vectorised.
-const LANES: usize = 8;
+/// Steps that are at hand at once, between the sweeps from the last step to the first.
+const PIECE: usize = 1 << 16;
 
 /// Longest stream: three diagonals are kept in memory.
 const MAX_STEPS: usize = 1 << 24;
@@ -33,9 +32,9 @@ const MAX_STEPS: usize = 1 << 24;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TwoDiagonals {
     kernel: BufferedToeplitz,
-    scale: Vec<Dyadic>,
-    inverse: Vec<Dyadic>,
-    noise: Vec<Dyadic>,
+    scale: Diagonal,
+    inverse: Diagonal,
+    noise: Diagonal,
 }
 
 impl TwoDiagonals {
@@ -63,22 +62,30 @@ impl TwoDiagonals {
     /// If `n` is zero or above 2^24, or the shape too steep for 24-bit diagonals.
     pub fn new(kernel: BufferedToeplitz, n: usize, shape: Shape) -> Result<Self, Error> {
         check(n)?;
-        let row = shape.rows(n);
-        let norms = norms(&kernel, &row);
-        let rounded = |exact: &(dyn Fn(usize) -> f64 + Sync)| -> Result<Vec<Dyadic>, Error> {
-            let mut diagonal = vec![Dyadic::new(1, 0); n];
-            let steps = diagonal.par_iter_mut().enumerate();
-            steps.try_for_each(|(t, slot)| Dyadic::nearest(exact(t), DIAGONAL_BITS).map(|value| *slot = value))?;
-            Ok(diagonal)
-        };
-        let scale = rounded(&|t| norms[t])?;
-        let inverse = rounded(&|t| 1.0 / norms[t])?;
-        let noise = rounded(&|t| norms[t] / row[t])?;
+        let top = shape.top(n);
+        let [mut scale, mut inverse, mut noise] = from_fn(|_| Diagonal::unset(n));
+        let slots = scale.pieces(PIECE).zip(inverse.pieces(PIECE)).zip(noise.pieces(PIECE));
+        let mut left: Vec<_> = slots.map(|((s, d), r)| [s, d, r]).zip(pieces(n)).collect();
+        let (mut tails, mut next, mut summed) = (Tails::new(&kernel), Vec::new(), None);
+        let rows = |steps: Option<&(_, Range<usize>)>| steps.map(|(_, steps)| shape.rows(n, top, steps.clone()));
+        next.extend(rows(left.last()).into_iter().flatten());
+        // While a piece is summed, the rows of the one before it are made, and the one behind it is rounded.
+        while let Some((slots, _)) = left.pop() {
+            let row = next;
+            let (norms, (before, rounded)) = rayon::join(
+                || norms(&mut tails, &row),
+                || rayon::join(|| rows(left.last()), || summed.take().map_or(Ok(()), round)),
+            );
+            rounded?;
+            summed = Some((slots, norms, row));
+            next = before.unwrap_or_default();
+        }
+        summed.map_or(Ok(()), round)?;
         Ok(Self { kernel, scale, inverse, noise })
     }
 
     /// The Toeplitz factor, and `s̃`, `d̃` and `σ`.
-    pub(crate) fn into_parts(self) -> (BufferedToeplitz, [Vec<Dyadic>; 3]) {
+    pub(crate) fn into_parts(self) -> (BufferedToeplitz, [Diagonal; 3]) {
         (self.kernel, [self.scale, self.inverse, self.noise])
     }
 
@@ -88,17 +95,17 @@ impl TwoDiagonals {
     }
 
     /// `s̃_t`: the weight of the fed-back noise.
-    pub fn scale(&self) -> &[Dyadic] {
+    pub fn scale(&self) -> &Diagonal {
         &self.scale
     }
 
     /// `d̃_t`: the weight of the new noise in the buffers.
-    pub fn inverse(&self) -> &[Dyadic] {
+    pub fn inverse(&self) -> &Diagonal {
         &self.inverse
     }
 
     /// `σ_t`: the standard deviation of step `t`'s noise relative to the multiplier.
-    pub fn noise(&self) -> &[Dyadic] {
+    pub fn noise(&self) -> &Diagonal {
         &self.noise
     }
 
@@ -112,20 +119,22 @@ impl TwoDiagonals {
     /// Column `j` is `σ_j^{−2} + d̃_j² Σ_ik ω_i ω_k G_ik(j)` with `G_ik(n−1) = 0`,
     /// `G_ik(j−1) = (s̃_j/σ_j)² + θ_i θ_k G_ik(j)`: positive terms only, O(n·degree²).
     pub fn column_weights(&self) -> Vec<Upper> {
-        let slack = self.slack();
-        self.squares().into_iter().map(|square| Upper::exact(square) * slack).collect()
+        let (mut weights, slack) = (vec![Upper::ZERO; self.steps()], self.slack());
+        self.each_square(|step, square| weights[step] = Upper::exact(square) * slack);
+        weights
     }
 
-    /// The same as computed.
-    fn squares(&self) -> Vec<f64> {
-        let weights = self.scale.iter().zip(&self.noise).rev();
-        let mut squares = tails(&self.kernel, weights.map(|(scale, noise)| (scale.value() / noise.value()).powi(2)));
-        squares.reverse();
-        for ((square, inverse), noise) in squares.iter_mut().zip(&self.inverse).zip(&self.noise) {
-            let (inverse, noise) = (inverse.value(), noise.value());
-            *square = 1.0 / (noise * noise) + inverse * inverse * *square;
+    /// Tells the same as computed, from the last step to the first.
+    fn each_square(&self, mut tell: impl FnMut(usize, f64)) {
+        let mut tails = Tails::new(&self.kernel);
+        for steps in pieces(self.steps()).rev() {
+            let ratio = |step: usize| self.scale.value(step) / self.noise.value(step);
+            let weights: Vec<f64> = steps.clone().map(|step| ratio(step).powi(2)).collect();
+            for (step, after) in steps.zip(tails.after(&weights)) {
+                let (noise, inverse) = (self.noise.value(step), self.inverse.value(step));
+                tell(step, 1.0 / (noise * noise) + inverse * inverse * after);
+            }
         }
-        squares
     }
 
     /// At most eight roundings a step of the recursion, and those of the last formula.
@@ -136,7 +145,9 @@ impl TwoDiagonals {
     /// The largest column norm: the sensitivity to one entry of size 1.
     pub fn column_norm(&self) -> Upper {
         // A product that is rounded up does not fall with a factor.
-        (Upper::exact(self.squares().into_iter().fold(0.0, f64::max)) * self.slack()).sqrt()
+        let mut largest = 0.0f64;
+        self.each_square(|_, square| largest = largest.max(square));
+        (Upper::exact(largest) * self.slack()).sqrt()
     }
 
     /// Standard deviation of the running sum at each step at noise multiplier 1, the column norm included.
@@ -147,9 +158,8 @@ impl TwoDiagonals {
 
     /// Variance of the running sum at each step, for noise of scale 1.
     pub fn running_variances(&self) -> Vec<f64> {
-        let steps = self.scale.iter().zip(&self.inverse).zip(&self.noise);
-        let values = steps.map(|((scale, inverse), noise)| [scale.value(), inverse.value(), noise.value()]);
-        running_variances(&self.kernel, values)
+        let steps = self.scale.values().zip(self.inverse.values()).zip(self.noise.values());
+        running_variances(&self.kernel, steps.map(|((scale, inverse), noise)| [scale, inverse, noise]))
     }
 }
 
@@ -167,126 +177,23 @@ fn kernel(n: usize) -> Result<BufferedToeplitz, Error> {
     Ok(optimize(&BufferedProblem::counting(degree, n as u64, Objective::Max))?.0)
 }
 
-/// `Σ_{t>j} w_t c_{t−j}²` for each `j` from the last to the first, like the weights: over the squares of the kernel's
-/// exponentials. A lane that it lacks weighs nothing.
-fn tails(kernel: &BufferedToeplitz, weights: impl Iterator<Item = f64>) -> Vec<f64> {
-    let rows = (kernel.degree() * (kernel.degree() + 1) / 2).div_ceil(LANES);
-    let (mut powers, mut products, mut pair) = (vec![[0.0; LANES]; rows], vec![[0.0; LANES]; rows], 0);
-    for (i, (m, w)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
-        for (k, (n, v)) in kernel.mu().iter().zip(kernel.omega()).enumerate().take(i + 1) {
-            let (row, lane) = (pair / LANES, pair % LANES);
-            powers[row][lane] = (1.0 - m.value()) * (1.0 - n.value());
-            // Pairs off the diagonal stand for two.
-            products[row][lane] = w.value() * v.value() * if i == k { 1.0 } else { 2.0 };
-            pair += 1;
-        }
-    }
-    let (mut state, mut after) = (vec![[0.0; LANES]; rows], Vec::with_capacity(weights.size_hint().0));
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for weight in weights {
-                let mut sums = [0.0; LANES];
-                for ((state, powers), products) in state.iter_mut().zip(&powers).zip(&products) {
-                    for lane in 0..LANES {
-                        sums[lane] += state[lane];
-                        state[lane] = state[lane] * powers[lane] + weight * products[lane];
-                    }
-                }
-                after.push(sum_of(sums));
-            }
-        },
-    );
-    after
+/// Steps in pieces.
+fn pieces(n: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
+    (0..n.div_ceil(PIECE)).map(move |k| k * PIECE..n.min((k + 1) * PIECE))
 }
 
-/// Their sum, added by halves.
-#[inline(always)]
-fn sum_of<const SIZE: usize>(mut values: [f64; SIZE]) -> f64 {
-    let mut len = SIZE;
-    while len > 1 {
-        let half = len / 2;
-        for k in 0..half {
-            values[k] += values[len - half + k];
-        }
-        len -= half;
-    }
-    values[0]
+/// Rounds `s`, `1/s` and `s/d₁` of a piece, from `s` and `d₁`.
+fn round(([scale, inverse, noise], norms, row): ([&mut [u32]; 3], Vec<f64>, Vec<f64>)) -> Result<(), Error> {
+    Diagonal::round(scale, |t| norms[t])?;
+    Diagonal::round(inverse, |t| 1.0 / norms[t])?;
+    Diagonal::round(noise, |t| norms[t] / row[t])
 }
 
-/// `s`, the exact column normalisation `s_j² = Σ_{t≥j} d₁(t)² c_{t−j}²` for `d₁` in these rows.
-fn norms(kernel: &BufferedToeplitz, row: &[f64]) -> Vec<f64> {
-    let mut norms = tails(kernel, row.iter().rev().map(|d| d * d));
-    norms.reverse();
+/// `s`, the exact column normalisation `s_j² = Σ_{t≥j} d₁(t)² c_{t−j}²` for `d₁` in these rows of a piece.
+fn norms(tails: &mut Tails, row: &[f64]) -> Vec<f64> {
+    let mut norms = tails.after(&row.iter().map(|d| d * d).collect::<Vec<_>>());
     norms.iter_mut().zip(row).for_each(|(s, d)| *s = (*s + d * d).sqrt());
     norms
-}
-
-/// One row of `ΘPΘ`.
-struct Row<const SIZE: usize> {
-    covariance: [f64; SIZE],
-    /// That of `θ_i θ_k`.
-    powers: [f64; SIZE],
-    omega: f64,
-}
-
-/// Variance of `Σ_{u≤t} v_u` at noise multiplier 1, from `s̃`, `d̃` and `σ` of each step.
-///
-/// Propagates the covariance `P` of the buffers, theirs with the sum `c` and the variance of the sum `v` through
-/// `a ← Θa + d̃(k − s̃ωᵀa)1` and the sum of `k − s̃ωᵀa`: with `q = Pω`, `f = s̃²ωᵀq + σ²` and `u = d̃(½d̃f − s̃Θq)`,
-/// `P ← ΘPΘ + u1ᵀ + 1uᵀ`, `c ← Θc + d̃(f − s̃ωᵀc)1 − s̃Θq` and `v ← v + f − 2s̃ωᵀc`, O(degree²) a step.
-fn running_variances(kernel: &BufferedToeplitz, steps: impl ExactSizeIterator<Item = [f64; 3]>) -> Vec<f64> {
-    // A lane that a kernel lacks weighs nothing.
-    if kernel.degree() > LANES {
-        return propagated::<MAX_DEGREE>(kernel, steps);
-    }
-    Arch::new().dispatch(
-        #[inline(always)]
-        || propagated::<LANES>(kernel, steps),
-    )
-}
-
-#[inline(always)]
-fn propagated<const SIZE: usize>(
-    kernel: &BufferedToeplitz,
-    steps: impl ExactSizeIterator<Item = [f64; 3]>,
-) -> Vec<f64> {
-    let (mut omega, mut poles) = ([0.0; SIZE], [0.0; SIZE]);
-    for (i, (mu, weight)) in kernel.mu().iter().zip(kernel.omega()).enumerate() {
-        (omega[i], poles[i]) = (weight.value(), 1.0 - mu.value());
-    }
-    let row = |i: usize| Row { covariance: [0.0; SIZE], powers: poles.map(|pole| pole * poles[i]), omega: omega[i] };
-    let mut rows: Vec<Row<SIZE>> = (0..kernel.degree()).map(row).collect();
-    let (mut cross, mut variance) = ([0.0; SIZE], 0.0f64);
-    let total: f64 = omega.iter().sum();
-    // Of the step before. One pass over P adds that of two steps before and multiplies, while the next is computed: `q` is
-    // what comes of it, `r`, and what the update adds, `ωᵀ1 u + ωᵀu 1`.
-    let (mut update, mut r) = ([0.0; SIZE], [0.0; SIZE]);
-    let mut out = Vec::with_capacity(steps.len());
-    for [scale, inverse, noise] in steps {
-        let weighted = |v: &[f64; SIZE]| sum_of::<SIZE>(std::array::from_fn(|k| v[k] * omega[k]));
-        let added = weighted(&update);
-        let (fed_back, of_sum) = (weighted(&r) + 2.0 * total * added, scale * weighted(&cross));
-        let fresh = scale * scale * fed_back + noise * noise;
-        let (half, both) = (0.5 * inverse * inverse * fresh, inverse * (fresh - of_sum));
-        let mut next = [0.0; SIZE];
-        for k in 0..SIZE {
-            let image = scale * poles[k] * (r[k] + (total * update[k] + added));
-            next[k] = half - inverse * image;
-            cross[k] = cross[k] * poles[k] + (both - image);
-        }
-        r = [0.0; SIZE];
-        for (row, own) in rows.iter_mut().zip(update) {
-            for k in 0..SIZE {
-                row.covariance[k] = (row.covariance[k] + (own + update[k])) * row.powers[k];
-                r[k] += row.covariance[k] * row.omega;
-            }
-        }
-        update = next;
-        variance += fresh - 2.0 * of_sum;
-        out.push(variance.max(0.0));
-    }
-    out
 }
 
 #[cfg(test)]
@@ -353,8 +260,8 @@ mod tests {
                 return f64::INFINITY;
             }
             let shape = Shape { alpha: alpha.exp(), p, b: b.exp(), q };
-            let rows = shape.rows(n);
-            let exact = norms(&kernel, &rows).into_iter().zip(&rows).map(|(s, d)| [s, 1.0 / s, s / d]);
+            let rows = shape.rows(n, shape.top(n), 0..n);
+            let exact = norms(&mut Tails::new(&kernel), &rows).into_iter().zip(&rows).map(|(s, d)| [s, 1.0 / s, s / d]);
             let variances = running_variances(&kernel, exact);
             match objective {
                 Objective::Max => variances.iter().copied().fold(0.0, f64::max).sqrt(),
@@ -395,8 +302,8 @@ mod tests {
         generate(Objective::Mean, [-3.1, 0.25, -0.8, 0.385]);
     }
 
-    fn values(diagonal: &[Dyadic]) -> Vec<f64> {
-        diagonal.iter().map(|v| v.value()).collect()
+    fn values(diagonal: &Diagonal) -> Vec<f64> {
+        diagonal.values().collect()
     }
 
     /// `C` and `B = A C^{−1}` of the quantised strategy, by columns.

@@ -7,7 +7,7 @@ use super::{FRACTION, Held, Process, saturate, scaled_up};
 use crate::door::NoiseSource;
 use crate::error::Error;
 use crate::stream::state::{Reader, Writer};
-use crate::toeplitz::Dyadic;
+use crate::toeplitz::{Diagonal, Dyadic};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -17,11 +17,11 @@ pub(in crate::stream) struct Tables {
     pub mu: Vec<Dyadic>,
     pub omega: Vec<Dyadic>,
     /// `s_t`: what the fed back sum is multiplied by.
-    pub scale: Vec<Dyadic>,
+    pub scale: Diagonal,
     /// `d_t`: what past noise is multiplied by.
-    pub weight: Vec<Dyadic>,
+    pub weight: Diagonal,
     /// `r_t`: noise of a step over the noise of scale 1.
-    pub noise: Vec<Dyadic>,
+    pub noise: Diagonal,
 }
 
 /// The buffers of every coordinate, and the step.
@@ -42,12 +42,12 @@ impl TwoDiagonals {
 impl Process for TwoDiagonals {
     fn next(&mut self, source: &mut NoiseSource, row: &mut [i64]) {
         let (tables, step) = (&*self.tables, self.held.step);
-        source.fill(row, scaled_up(self.quarter_units, tables.noise[step]));
+        source.fill(row, scaled_up(self.quarter_units, tables.noise.get(step)));
         self.held.step += 1;
         if tables.mu.is_empty() {
             return; // without buffers nothing is fed back
         }
-        let (scale, weight) = (tables.scale[step], tables.weight[step]);
+        let (scale, weight) = (tables.scale.get(step), tables.weight.get(step));
         for (k, buffers) in row.iter_mut().zip(self.held.buffers.chunks_exact_mut(tables.mu.len())) {
             let sum: i128 = buffers.iter().zip(&tables.omega).map(|(a, omega)| scaled(*a, *omega)).sum();
             let v = i128::from(*k) - ((scaled(sum, scale) + (1 << (FRACTION - 1))) >> FRACTION);

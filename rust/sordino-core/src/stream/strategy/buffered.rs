@@ -108,8 +108,8 @@ impl StreamStrategy for Buffered {
     }
 
     fn parameters(&self, out: &mut Writer) {
-        out.dyadic(self.toeplitz.mu());
-        out.dyadic(self.toeplitz.omega());
+        out.dyadic(self.toeplitz.mu().iter().copied());
+        out.dyadic(self.toeplitz.omega().iter().copied());
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {

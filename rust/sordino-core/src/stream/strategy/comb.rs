@@ -180,7 +180,7 @@ impl StreamStrategy for Comb {
     fn parameters(&self, out: &mut Writer) {
         let parts = [self.toeplitz.mu(), self.toeplitz.omega(), &self.decay, &self.gain];
         for part in parts {
-            out.dyadic(part);
+            out.dyadic(part.iter().copied());
         }
     }
 

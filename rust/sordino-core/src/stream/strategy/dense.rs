@@ -138,7 +138,7 @@ impl StreamStrategy for Dense {
 
     fn parameters(&self, out: &mut Writer) {
         out.integers(&self.rows.entries);
-        out.dyadic(&self.rows.noise);
+        out.dyadic(self.rows.noise.iter().copied());
     }
 
     fn state_bytes(&self, steps: u64) -> u64 {

@@ -58,7 +58,7 @@ impl StreamStrategy for TimeVarying {
                 out.u64((*value).into());
             }
         }
-        out.dyadic(self.tables.noise());
+        out.dyadic(self.tables.noise().iter().copied());
     }
 
     fn state_bytes(&self, _steps: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Two diagonals around a buffered Toeplitz matrix.
 
-use super::{StreamStrategy, largest, of_every_step};
+use super::{StreamStrategy, of_every_step};
 use crate::error::Error;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
@@ -15,17 +15,31 @@ use std::sync::Arc;
 pub(in crate::stream) struct TwoDiagonals {
     tables: Arc<Tables>,
     norm: Upper,
+    rounding: Upper,
+    largest_scale: f64,
     variances: Vec<f64>,
 }
 
 impl TwoDiagonals {
     /// Tables, sensitivity and errors of a factorization.
     pub(crate) fn new(factors: toeplitz::TwoDiagonals) -> Self {
-        let (norm, variances) = rayon::join(|| factors.column_norm(), || factors.running_variances());
+        let (variances, (norm, rounding)) =
+            rayon::join(|| factors.running_variances(), || (factors.column_norm(), rounding(&factors)));
+        let largest_scale = factors.noise().values().fold(0.0, f64::max);
         let (kernel, [scale, weight, noise]) = factors.into_parts();
         let tables = Tables { mu: kernel.mu().to_vec(), omega: kernel.omega().to_vec(), scale, weight, noise };
-        Self { tables: Arc::new(tables), norm, variances }
+        Self { tables: Arc::new(tables), norm, rounding, largest_scale, variances }
     }
+}
+
+/// Two floors a step in a buffer, one in each product, one in the scaled sum.
+fn rounding(factors: &toeplitz::TwoDiagonals) -> Upper {
+    let kernel = factors.kernel();
+    let held: f64 = kernel.omega().iter().zip(kernel.mu()).map(|(w, m)| 2.0 * w.value() / m.value() + 1.0).sum();
+    let unit = 2f64.powi(-(FRACTION as i32));
+    let steps = factors.scale().values().zip(factors.noise().values());
+    let square: f64 = steps.map(|(s, r)| ((1.0 + unit * (s * held + 1.0)) / r).powi(2)).sum();
+    Upper::rounded(square * (1.0 + 1e-9), 1).sqrt()
 }
 
 impl StreamStrategy for TwoDiagonals {
@@ -34,17 +48,11 @@ impl StreamStrategy for TwoDiagonals {
     }
 
     fn rounding(&self, _steps: u64) -> Upper {
-        let tables = &*self.tables;
-        // Two floors a step in a buffer, one in each product, one in the scaled sum.
-        let held: f64 = tables.omega.iter().zip(&tables.mu).map(|(w, m)| 2.0 * w.value() / m.value() + 1.0).sum();
-        let unit = 2f64.powi(-(FRACTION as i32));
-        let steps = tables.scale.iter().zip(&tables.noise);
-        let square: f64 = steps.map(|(s, r)| ((1.0 + unit * (s.value() * held + 1.0)) / r.value()).powi(2)).sum();
-        Upper::rounded(square * (1.0 + 1e-9), 1).sqrt()
+        self.rounding
     }
 
     fn largest_scale(&self) -> f64 {
-        largest(&self.tables.noise)
+        self.largest_scale
     }
 
     fn variances(&self, filter: &Filter, steps: &[u64]) -> Result<Vec<f64>, Error> {
@@ -57,9 +65,11 @@ impl StreamStrategy for TwoDiagonals {
 
     fn parameters(&self, out: &mut Writer) {
         let tables = &*self.tables;
-        let parts = [&tables.mu, &tables.omega, &tables.scale, &tables.weight, &tables.noise];
-        for part in parts {
-            out.dyadic(part);
+        for part in [&tables.mu, &tables.omega] {
+            out.dyadic(part.iter().copied());
+        }
+        for diagonal in [&tables.scale, &tables.weight, &tables.noise] {
+            out.dyadic(diagonal.iter());
         }
     }
 

@@ -34,9 +34,9 @@ fn diagonal_oracle(factors: &toeplitz::TwoDiagonals) -> impl FnMut(usize, i64) -
         let kernel = factors.kernel();
         let near: i128 = buffers.iter().zip(kernel.omega()).map(|(a, w)| product(*a, *w)).sum();
         for (a, m) in buffers.iter_mut().zip(kernel.mu()) {
-            *a += product(i128::from(change) << POINT, factors.inverse()[t]) - product(*a, *m);
+            *a += product(i128::from(change) << POINT, factors.inverse().get(t)) - product(*a, *m);
         }
-        change as f64 + near as f64 * 2f64.powi(-(POINT as i32)) * factors.scale()[t].value()
+        change as f64 + near as f64 * 2f64.powi(-(POINT as i32)) * factors.scale().get(t).value()
     }
 }
 
@@ -151,12 +151,12 @@ fn varying_oracle(factors: &optimize::TimeVarying) -> impl FnMut(usize, i64) -> 
 }
 
 /// Follows a strategy with a noise of its own at every step, and checks `Σ (e_t/r_t)²`.
-fn follow_tables(plan: &StreamPlan, noise: &[Dyadic], oracle: impl FnMut(usize, i64) -> f64) {
+fn follow_tables(plan: &StreamPlan, noise: &[f64], oracle: impl FnMut(usize, i64) -> f64) {
     let n = noise.len();
     let (mut square, mut most) = (0.0, 0.0f64);
     follow(process(plan, 1), n, (1 << 29) + 999, oracle, |t, e| {
         assert!(e.abs() <= 1.01, "{:?} {t} {e}", plan.recipe());
-        square += (e / noise[t].value()).powi(2);
+        square += (e / noise[t]).powi(2);
         most = most.max(e.abs());
     });
     let bound = plan.strategy().rounding(n as u64).get();
@@ -170,7 +170,8 @@ fn varying_paths(log_steps: u32) {
         let factors = optimize::TimeVarying::fit(n, prefixes, Objective::Mean, None).unwrap();
         let mechanism = StreamMechanism::TimeVarying { degree: None };
         let plan = plan(filter, mechanism, GAUSS, Horizon::Hard(n as u64), Objective::Mean);
-        follow_tables(&plan, factors.noise(), varying_oracle(&factors));
+        let noise: Vec<f64> = factors.noise().iter().map(|r| r.value()).collect();
+        follow_tables(&plan, &noise, varying_oracle(&factors));
     }
 }
 
@@ -183,7 +184,8 @@ fn diagonal_paths(log_steps: u32) {
             toeplitz::TwoDiagonals::normalized(n).unwrap()
         };
         let plan = plan(Filter::RunningSum, mechanism, GAUSS, Horizon::Hard(n as u64), Objective::Max);
-        follow_tables(&plan, factors.noise(), diagonal_oracle(&factors));
+        let noise: Vec<f64> = factors.noise().values().collect();
+        follow_tables(&plan, &noise, diagonal_oracle(&factors));
     }
 }
 

@@ -165,8 +165,8 @@ fn processes_invert_the_public_matrix() {
         ] {
             let kernel = factors.kernel().coefficients(n);
             check(&plan(Filter::RunningSum, mechanism, GAUSS, hard, objective), &|t, s| {
-                let below = factors.scale()[t].value() * kernel[t - s] * factors.inverse()[s].value();
-                (if t == s { 1.0 } else { below }) / factors.noise()[t].value()
+                let below = factors.scale().get(t).value() * kernel[t - s] * factors.inverse().get(s).value();
+                (if t == s { 1.0 } else { below }) / factors.noise().get(t).value()
             });
         }
         for (filter, prefixes) in [(Filter::RunningSum, Prefixes::Sums), (Filter::RunningAverage, Prefixes::Averages)] {
