@@ -17,6 +17,7 @@ __all__ = [
     "LazyStream",
     "LowerBounds",
     "Measured",
+    "NestedGroups",
     "PanPrivateTree",
     "Participants",
     "PathDoor",
@@ -64,7 +65,6 @@ __all__ = [
     "minimum_ellipsoid",
     "nearest_cells",
     "nearest_tables",
-    "nested_bound",
     "optimize_strategy",
     "p_identity",
     "p_identity_of_line",
@@ -183,14 +183,6 @@ class Strategy:
     @staticmethod
     def fourier_union(workload: Workload, weights: list[float]) -> Strategy: ...
     @staticmethod
-    def laminar(
-        workload: Workload,
-        law: str,
-        weights: NDArray[np.float64] | None = None,
-        unit: _Relation | None = None,
-        most: int | None = None,
-    ) -> Strategy: ...
-    @staticmethod
     def nested_product(workload: Workload, unit: _Relation) -> Strategy: ...
     @staticmethod
     def p_identity(workload: Workload, sums: NDArray[np.float64]) -> Strategy: ...
@@ -249,6 +241,20 @@ class Strategy:
     def weights(self, row: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def answer_weights(self, answer: int, row: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights that decoding gives what was measured in this answer of the strategy's own workload."""
+
+@final
+class NestedGroups:
+    """The groups of a workload, of which any two are nested or disjoint."""
+
+    def __init__(self, workload: Workload) -> None: ...
+    def bound(self, weights: NDArray[np.float64] | None = None) -> float: ...
+    def strategy(
+        self,
+        law: str,
+        weights: NDArray[np.float64] | None = None,
+        unit: _Relation | None = None,
+        most: int | None = None,
+    ) -> Strategy: ...
 
 @final
 class Searched:
@@ -992,9 +998,6 @@ def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) ->
 
 def prefix_bound(steps: int, averages: bool, objective: str) -> float:
     """Lower bound on the error of running sums, or averages, of every Gaussian strategy at noise multiplier 1."""
-
-def nested_bound(workload: Workload, weights: NDArray[np.float64] | None = None) -> float:
-    """Lower bound on the total squared error of every Gaussian strategy for nested groups at noise multiplier 1."""
 
 def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDArray[np.float64]:
     """Diagonal of `(AᵀA)^(1/2)`, or a lower bound of it, for ranges and running sums with others on one line."""

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from sordino import _core
+from sordino._support.nested_groups import nested_groups
 from sordino._support.remembered import remembered
 from sordino.accuracy.factorizations import condensed, few_rows
 from sordino.accuracy.nuclear_norms import (
@@ -98,11 +99,11 @@ def _intervals_diagonal(workload: Intervals) -> float:
 
 def _nested_diagonal(workload: Workload) -> float:
     """Return the value of sums over nested groups, for isometries of nodes in the place of the polar factor; else 0."""
-    try:
-        weights = workload.answer_weights()
-        squares = _core.nested_bound(workload.core, weights)
-    except UnsupportedMechanismError:
+    groups = nested_groups(workload)
+    if groups is None:
         return 0.0
+    weights = workload.answer_weights()
+    squares = groups.bound(weights)
     asked = workload.core.answers_len if weights is None else float(weights.sum())
     return math.sqrt(squares / asked) * SAFE
 

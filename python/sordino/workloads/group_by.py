@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sordino import _core
 from sordino._support.checks import integers
+from sordino._support.nested_groups import nested_groups
 from sordino._support.private_numbers import array_of
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, pieces_of, weights_of
@@ -105,7 +105,7 @@ class GroupBy(Workload):
     @cached_property
     def nested(self) -> bool:
         """Whether of any two groups one holds the other, or they have no cell in common."""
-        return all(_are_nested(one, other) for one, other in combinations(self.labels, 2))
+        return nested_groups(self) is not None
 
     def _build(self) -> _core.Workload:
         cells = self.labels.shape[1]
@@ -137,13 +137,3 @@ class GroupBy(Workload):
     def _shown(self) -> Mapping[str, Any]:
         shown: dict[str, Any] = {"labels": self.labels}
         return shown if set(self.weights) == {1.0} else {**shown, "weights": list(self.weights)}
-
-
-def _are_nested(one: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
-    """Return whether the groups of two levels are nested or apart: each meeting is one of them, whole."""
-    both = (one >= 0) & (other >= 0)
-    width = int(other.max(initial=0)) + 1
-    pairs, counts = np.unique(one[both].astype(np.int64) * width + other[both], return_counts=True)
-    of_one, of_other = np.bincount(one[one >= 0]), np.bincount(other[other >= 0])
-    whole = (counts == of_one[pairs // width]) | (counts == of_other[pairs % width])
-    return bool(whole.all())

@@ -5,7 +5,7 @@ use bolero::check;
 use sordino_core::domain::Domain;
 use sordino_core::door::{Data, Door, Key, NoiseLaw};
 use sordino_core::strategy::{
-    CommonNoise, Encoded, Encoding, Geometry, Input, Mechanism, Recipe, Strategy, common, laminar, nested_product,
+    CommonNoise, Encoded, Encoding, Geometry, Input, Mechanism, NestedGroups, Recipe, Strategy, common, nested_product,
 };
 use sordino_core::unit::Unit;
 use sordino_core::workload::Workload;
@@ -142,7 +142,7 @@ fn strategy(food: &mut Food<'_>, workload: &Workload, unit: Unit) -> Option<Box<
         15 => return common(workload, CommonNoise::Laplace(u32::from(food.byte()))).ok(),
         16 => Mechanism::Boxes,
         17 => Mechanism::TableCover,
-        18 => return laminar(workload, law, None, food.coin().then_some(unit), None).ok(),
+        18 => return NestedGroups::of(workload).ok()?.strategy(law, None, food.coin().then_some(unit), None).ok(),
         _ => return nested_product(workload, unit).ok(),
     };
     Recipe { workload: workload.clone(), mechanism, law }.build().ok()

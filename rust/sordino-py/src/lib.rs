@@ -13,6 +13,7 @@ mod forks;
 mod guarded;
 mod interrupt;
 mod names;
+mod nested_groups;
 mod noise;
 mod optimize;
 mod path_tree;
@@ -50,11 +51,13 @@ mod _core {
     #[pymodule_export]
     use crate::forks::{forks, renew_owner, watch_forks};
     #[pymodule_export]
+    use crate::nested_groups::NestedGroups;
+    #[pymodule_export]
     use crate::noise::{gaussian_noise, laplace_noise};
     #[pymodule_export]
     use crate::optimize::{
-        Searched, balanced_root, condensed, dense, dense_strategy, in_phase, minimum_ellipsoid, nested_bound,
-        optimize_strategy, p_identity, p_identity_of_line, prefix_bound, root_diagonal, several_strategy,
+        Searched, balanced_root, condensed, dense, dense_strategy, in_phase, minimum_ellipsoid, optimize_strategy,
+        p_identity, p_identity_of_line, prefix_bound, root_diagonal, several_strategy,
     };
     #[pymodule_export]
     use crate::path_tree::{GrownTree, PathDoor};

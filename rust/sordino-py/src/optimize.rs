@@ -10,7 +10,6 @@ use sordino_core::changes::Changes;
 use sordino_core::error::Error;
 use sordino_core::objective;
 use sordino_core::optimize::{self, Progress, Queries, Target};
-use sordino_core::strategy;
 use std::ops::ControlFlow;
 
 /// What a search found: a strategy and its certificate.
@@ -289,20 +288,6 @@ pub(crate) fn in_phase(
     let workload = &workload.0;
     let found = detached(py, || optimize::in_phase(workload, &weights))?;
     Ok((found.products, found.squares, found.roots))
-}
-
-/// A lower bound on the total squared error of every Gaussian strategy for queries of nested groups, with the weights of the
-/// answers.
-#[pyfunction]
-#[pyo3(signature = (workload, weights=None))]
-pub(crate) fn nested_bound(
-    py: Python<'_>,
-    workload: PyRef<'_, Workload>,
-    weights: Option<PyReadonlyArray1<'_, f64>>,
-) -> PyResult<f64> {
-    let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-    let workload = &workload.0;
-    Ok(detached(py, || strategy::nested_bound(workload, weights)).map_err(PyError::from)?)
 }
 
 /// A lower bound on the error of every Gaussian strategy for running sums, or averages, of so many steps.

@@ -39,6 +39,11 @@ impl Strategy {
         }
     }
 
+    /// Of so many cells and answers.
+    pub(crate) fn of_sizes(core: Box<dyn strategy::Strategy>, cells: usize, answers: usize) -> Self {
+        Self { core: Arc::from(core), input_len: Some(cells), answers_len: answers, listed: true }
+    }
+
     /// Room for the answers.
     fn answers(&self) -> Result<Vec<f64>, PyError> {
         if self.listed {
@@ -135,24 +140,6 @@ impl Strategy {
         let core = &workload.0;
         let core =
             detached(py, || strategy::split(core, strategies, &weights, unit, objective.0)).map_err(PyError::from)?;
-        Ok(Self::of(core, &workload))
-    }
-
-    /// Counts of nested groups, with the weights of the answers in the mean, as finely as counts up to `most` leave room for.
-    #[staticmethod]
-    #[pyo3(signature = (workload, law, weights=None, unit=None, most=None))]
-    fn laminar(
-        py: Python<'_>,
-        workload: PyRef<'_, Workload>,
-        law: NoiseLaw,
-        weights: Option<PyReadonlyArray1<'_, f64>>,
-        unit: Option<UnitParts>,
-        most: Option<u64>,
-    ) -> PyResult<Self> {
-        let weights = weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-        let unit = unit.map(door_unit).transpose().map_err(PyError::from)?;
-        let core = &workload.0;
-        let core = detached(py, || strategy::laminar(core, law.0, weights, unit, most)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sordino import _core
+from sordino._support.nested_groups import nested_groups
 from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
@@ -194,9 +195,12 @@ def _closed_form(
         unit = None if request.unit.changes is None else request.unit.relation()
         # Reals are counted in fractions, whose number is not known yet.
         most = (request.max_value or _COUNTS) if request.integral else None
+        groups = nested_groups(workload)
+        if groups is None:
+            raise UnsupportedMechanismError("groups must be nested or disjoint, and a query a multiple of one's sum")
         if request.objective == "max" and isinstance(workload, GroupBy) and workload.equal_levels:
-            return worst_level(workload, mechanism.law, request.unit, most)
-        return _core.Strategy.laminar(workload.core, mechanism.law, workload.answer_weights(), unit, most)
+            return worst_level(groups, workload.level_sizes, mechanism.law, request.unit, most)
+        return groups.strategy(mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
     if mechanism.name == "fourier-gaussian" and isinstance(workload, Union):

@@ -6,12 +6,13 @@ error for the weights where none is worse than another is the best for the worst
 each has another error, and noise on the answers is as good.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sordino import _core
 from sordino.mechanisms.catalogue import Law
 from sordino.privacy.units import Unit
-from sordino.workloads import GroupBy
 
 __all__ = ["worst_level"]
 
@@ -20,25 +21,25 @@ _ROUNDS = 12
 _GAIN = 1e-3
 
 
-def worst_level(workload: GroupBy, law: Law, unit: Unit, most: int | None) -> _core.Strategy:
+def worst_level(
+    groups: _core.NestedGroups, level_sizes: Sequence[int], law: Law, unit: Unit, most: int | None
+) -> _core.Strategy:
     """Return the counts of nested groups whose largest standard error is the least that is found.
 
     Args:
-        workload: Nested groups, equal on each level.
+        groups: Nested groups, equal on each level.
+        level_sizes: How many there are on each.
         law: Of the noise.
         unit: What is protected.
         most: Bound of counts that the lattice leaves room for, None for reals.
-
-    Raises:
-        UnsupportedMechanismError: The groups are not nested.
     """
-    sizes = np.array(workload.level_sizes)
+    sizes = np.array(level_sizes)
     edges = np.cumsum(sizes) - sizes
     relation = None if unit.changes is None else unit.relation()
     weights, best, least = 1.0 / sizes, None, np.inf
     for _ in range(_ROUNDS):
         each = np.repeat(weights, sizes)
-        strategy = _core.Strategy.laminar(workload.core, law, each / each.mean(), relation, most)
+        strategy = groups.strategy(law, each / each.mean(), relation, most)
         scale = _core.fit(strategy, unit.relation(), 1, 0, 1.0).noise
         worst = np.maximum.reduceat(strategy.variances(), edges)
         error = scale * float(np.sqrt(worst.max()))

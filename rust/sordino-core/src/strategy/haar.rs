@@ -36,23 +36,10 @@ impl Haar {
         let tap = if let Workload::Linear { kernel, .. } = workload { kernel[0] } else { 1.0 };
         let padded = len.next_power_of_two();
         let levels = padded.trailing_zeros() as usize;
-        let mut haar = Self {
-            len,
-            padded,
-            prefix,
-            tap,
-            weights: Vec::new(),
-            energy: vec![0.0; levels + 1],
-            geometry,
-            factors: Vec::new(),
-        };
-        let mut energy = vec![0.0; levels + 1];
-        for t in 0..len {
-            for (level, coefficient) in haar.row(t) {
-                energy[level] += coefficient * coefficient;
-            }
-        }
-        haar.energy = energy;
+        let mut haar =
+            Self { len, padded, prefix, tap, weights: Vec::new(), energy: Vec::new(), geometry, factors: Vec::new() };
+        let energy = |level| (0..len).map(|t| haar.coefficient(t, level).powi(2)).sum();
+        haar.energy = (0..=levels).into_par_iter().map(energy).collect();
         // Gaussian: w² ∝ √s. Laplace: w ∝ s^{1/3}.
         let power = if haar.geometry == Geometry::L2 { 0.25 } else { 1.0 / 3.0 };
         let raw: Vec<f64> = haar.energy.iter().map(|s| s.powf(power)).collect();
@@ -61,19 +48,19 @@ impl Haar {
         Ok(haar)
     }
 
-    /// Non-zero coefficients of answer `t`, at most one a level: `⟨row, haar⟩/‖haar‖²`.
-    fn row(&self, t: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let total = if self.prefix { t + 1 } else { 1 } as f64 / self.padded as f64;
-        std::iter::once((0, total)).chain((1..self.energy.len()).map(move |level| {
-            let size = self.padded >> (level - 1);
-            let value = if self.prefix {
-                let inside = (t + 1) & (size - 1);
-                inside.min(size - inside) as f64 / size as f64
-            } else {
-                1.0 / size as f64
-            };
-            (level, value)
-        }))
+    /// The non-zero coefficient of answer `t` on a level, if there is one: `⟨row, haar⟩/‖haar‖²`.
+    fn coefficient(&self, t: usize, level: usize) -> f64 {
+        let bits = self.padded.trailing_zeros() as usize - level.saturating_sub(1);
+        let size = 1usize << bits;
+        let inside = if !self.prefix {
+            1
+        } else if level == 0 {
+            t + 1
+        } else {
+            let inside = (t + 1) & (size - 1);
+            inside.min(size - inside)
+        };
+        inside as f64 / size as f64
     }
 
     fn level_of(index: usize) -> usize {
@@ -184,7 +171,7 @@ impl Strategy for Haar {
     fn variances(&self, out: &mut [f64]) {
         let precision = |level: usize| self.weights[level] as f64 * self.factors.get(level).unwrap_or(&1.0);
         out.par_iter_mut().enumerate().for_each(|(t, slot)| {
-            let sum: f64 = self.row(t).map(|(level, c)| (c / precision(level)).powi(2)).sum();
+            let sum: f64 = (0..self.energy.len()).map(|l| (self.coefficient(t, l) / precision(l)).powi(2)).sum();
             *slot = self.noise() * sum * self.tap * self.tap;
         });
     }

@@ -56,7 +56,7 @@ pub use factored::{Factor, Factorization, Pieces};
 pub use fourier::fourier_union;
 pub use joint::{joint, joint_errors};
 pub use keyed_sketch::keyed_sketch;
-pub use laminar::{laminar, nested_bound};
+pub use laminar::NestedGroups;
 pub use marginal_queries::{Rows, marginal_queries};
 pub use p_identity::p_identity;
 pub use points::PointSummary;

@@ -100,8 +100,7 @@ pub(super) fn total_weight(law: NoiseLaw) -> f64 {
 
 /// The axis of a total, which needs a weight no more than cells do.
 fn total(factor: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Axis, Error> {
-    Laminar::new(factor, geometry, None, TOTAL_BITS..=TOTAL_BITS, unit, None)
-        .map(|groups| Axis::Groups(Box::new(groups)))
+    Laminar::new(factor, geometry, TOTAL_BITS..=TOTAL_BITS, unit).map(|groups| Axis::Groups(Box::new(groups)))
 }
 
 /// A factor: cells as they are, a balanced root, the blocks of a tree, cells beside sums of them, nested groups, or what a filter
@@ -213,7 +212,7 @@ impl Product {
         let axis = |factor: &Workload| match factor {
             Workload::Histogram { len } => Ok(Axis::Cells(*len)),
             Workload::Sparse { rows: 1, .. } => total(factor, geometry.clone(), unit),
-            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), None, bits + 1..=bits + 1, unit, None)
+            Workload::Sparse { .. } => Laminar::new(factor, geometry.clone(), bits + 1..=bits + 1, unit)
                 .map(|groups| Axis::Groups(Box::new(groups))),
             Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),
             Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),

@@ -112,22 +112,34 @@ impl Tree {
         measured.pop().unwrap_or_default()
     }
 
-    /// Variance of the prefix up to and including a leaf, or of the leaf alone.
-    fn variance_at(&self, leaf: usize) -> f64 {
-        // Given its node's total s, the prefix inside the node is α·s plus independent noise of
-        // variance β.
-        let (mut alpha, mut beta, mut node) = (1.0, 0.0, leaf);
-        for level in (0..self.levels.len() - 1).rev() {
-            let variance = &self.variance[level + 1];
-            let children = self.children(level, node / self.branching);
-            let before: f64 = if self.prefix { variance[children.start..node].iter().sum() } else { 0.0 };
-            let total: f64 = variance[children].iter().sum();
-            let (first, second) = (before + alpha * variance[node], before + alpha * alpha * variance[node]);
-            beta += second - first * first / total;
-            alpha = first / total;
-            node /= self.branching;
+    /// Variances of the prefixes up to and including each leaf, or of the leaves alone.
+    ///
+    /// A prefix inside a node is `α·s` of the node's total s, plus independent noise of variance β, and has the variance
+    /// `β + p(α)`. A child of estimated variance v among those of the sum T, of which those before it have b, makes of its own
+    /// `α' = (b + αv)/T` and `β' = β + b + α²v − T α'²`. So the quadratic p goes down from the root, `α² V` there.
+    fn leaf_variances(&self) -> Vec<f64> {
+        let mut above = vec![[0.0, 0.0, self.variance[0][0]]];
+        for children in &self.variance[1..] {
+            let mut below = vec![[0.0; 3]; children.len()];
+            let nodes = below.par_chunks_mut(self.branching).zip(children.par_chunks(self.branching)).zip(&above);
+            nodes.for_each(|((slots, variances), [constant, linear, square])| {
+                let total: f64 = variances.iter().sum();
+                let (slope, bend) = (linear / total, (square / total - 1.0) / total);
+                let mut before = 0.0;
+                for (slot, v) in slots.iter_mut().zip(variances) {
+                    *slot = [
+                        constant + before * (1.0 + slope + bend * before),
+                        v * (slope + 2.0 * bend * before),
+                        v * (1.0 + bend * v),
+                    ];
+                    if self.prefix {
+                        before += v;
+                    }
+                }
+            });
+            above = below;
         }
-        alpha * alpha * self.variance[0][0] + beta
+        above.into_iter().map(|[constant, linear, square]| constant + linear + square).collect()
     }
 
     fn tap(&self) -> f64 {
@@ -185,7 +197,7 @@ impl Strategy for Tree {
 
     fn variances(&self, out: &mut [f64]) {
         let noise = if self.geometry == Geometry::L1 { 2.0 } else { 1.0 } * self.tap() * self.tap();
-        out.par_iter_mut().enumerate().for_each(|(leaf, slot)| *slot = noise * self.variance_at(leaf));
+        out.iter_mut().zip(self.leaf_variances()).for_each(|(slot, variance)| *slot = noise * variance);
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {

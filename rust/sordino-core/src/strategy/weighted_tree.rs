@@ -114,11 +114,9 @@ fn best_weights(sizes: &[usize], tau: &[f64]) -> Vec<f64> {
     let mut starts = vec![vec![0.0; levels], start(&[0])];
     starts.extend((2..8).map(|stride| start(&(0..levels).step_by(stride).collect::<Vec<_>>())));
     starts.extend((1..levels).flat_map(|i| (i..levels).map(move |j| [0, i, j])).map(|kept| start(&kept)));
-    starts
-        .into_iter()
-        .map(|start| bfgs(|logs| total_error(&weights(logs), sizes, tau).ln(), start, ITERATIONS))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map_or_else(Vec::new, |(logs, _)| weights(&logs))
+    let search = |start| bfgs(|logs| total_error(&weights(logs), sizes, tau).ln(), start, ITERATIONS);
+    let found: Vec<_> = starts.into_par_iter().map(search).collect();
+    found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(Vec::new, |(logs, _)| weights(&logs))
 }
 
 fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {

@@ -148,8 +148,13 @@ impl Workload {
     /// # Errors
     /// [`Error::InvalidParameter`] for empty, oversized, non-finite or all-zero descriptions.
     pub fn validated(self) -> Result<Self, Error> {
-        self.check(0)?;
+        self.check_valid()?;
         Ok(self)
+    }
+
+    /// As [`Self::validated`].
+    pub(crate) fn check_valid(&self) -> Result<(), Error> {
+        self.check(0)
     }
 
     /// Checks a part of a workload that is nested so deep.

@@ -9,9 +9,7 @@
 //! that are not alike the polar factor itself is taken once, at the best weights.
 
 use super::forest::{Forest, NONE};
-use crate::error::Error;
 use crate::linear_algebra::{Matrix, thin_singular};
-use crate::workload::Workload;
 use rayon::prelude::*;
 
 /// Choices of the weights of the leaves, each from the bound before.
@@ -21,50 +19,47 @@ const FLOOR: f64 = 1e-12;
 const RISE: f64 = 1e-6;
 /// Children up to which the polar factor of a node is taken, unless they are alike up to this factor; and the least of its
 /// singular values, relatively to the largest image of a child, that is told from rounding.
-const FEW: usize = 16;
+const FEW: f64 = 16.0;
 const ALIKE: f64 = 1.0 - 1e-6;
 const TRUSTED: f64 = 1e-5;
 /// What sums may lose to rounding, relatively to those of magnitudes; and the bound to that of its norms.
 const LOST: f64 = 1e-12;
 const SAFE: f64 = 1.0 - 1e-9;
 
-/// A lower bound on the least total squared error, weighted, of Gaussian noise at multiplier 1 for queries that are multiples
-/// of the sums of nested groups, for changes of one cell.
-///
-/// # Errors
-/// [`Error::Unsupported`] if groups cross, or a query is no multiple of the sum of one; [`Error::InvalidParameter`] if there
-/// are not as many weights as answers.
-pub fn nested_bound(workload: &Workload, answer_weights: Option<&[f64]>) -> Result<f64, Error> {
-    let workload = workload.clone().validated()?;
-    workload.listed()?;
-    if let Some(weights) = answer_weights {
-        Error::check_len("weights", workload.answers_len(), weights.len())?;
-    }
-    let forest = Forest::of(&workload)?;
-    let mut asked = forest.asked(answer_weights);
+/// The bound for what is asked of every node.
+pub(super) fn least_error(forest: &Forest, mut asked: Vec<f64>) -> f64 {
     let largest = asked.iter().copied().fold(0.0, f64::max);
     if !(f64::MIN_POSITIVE..f64::MAX).contains(&largest) {
-        return Ok(0.0);
+        return 0.0;
     }
     for own in &mut asked {
         *own /= largest;
     }
+    // Leaves that are alike have the same weight, and the same gain.
+    let folded = forest.folded(&asked);
+    let asked: Vec<f64> = folded.first.iter().map(|v| asked[*v as usize]).collect();
+    of_forest(&folded.forest, &asked) * largest * SAFE
+}
+
+/// The bound for what is asked of each node, as it is computed.
+pub(super) fn of_forest(forest: &Forest, asked: &[f64]) -> f64 {
     let leaves: Vec<usize> = (0..forest.len()).filter(|v| forest.is_leaf[*v]).collect();
-    let children = Children::new(&forest);
-    let even = vec![1.0 / leaves.len() as f64; leaves.len()];
+    let children = Children::new(forest);
+    let times = forest.times();
+    let total = |gains: &[f64]| leaves.iter().zip(gains).map(|(leaf, gain)| times[*leaf] * gain).sum::<f64>();
+    let even = vec![leaves.iter().map(|leaf| times[*leaf]).sum::<f64>().recip(); leaves.len()];
     let (mut best, mut weights, mut next) = (0.0f64, even.clone(), even);
     for _ in 0..STEPS {
-        let gains = Images::new(&forest, &asked, &leaves, &next).gains(&leaves, &children, false);
-        let total: f64 = gains.iter().sum();
+        let gains = Images::new(forest, asked, &leaves, &next).gains(&leaves, &children, false);
+        let total = total(&gains);
         if !total.is_finite() || total <= best * (1.0 + RISE) {
             break;
         }
         (best, weights) = (total, next);
         next = gains.iter().map(|gain| (gain / total).max(FLOOR)).collect();
     }
-    let careful: f64 = Images::new(&forest, &asked, &leaves, &weights).gains(&leaves, &children, true).iter().sum();
-    let best = if careful.is_finite() { best.max(careful) } else { best };
-    Ok(best * largest * SAFE)
+    let careful = total(&Images::new(forest, asked, &leaves, &weights).gains(&leaves, &children, true));
+    if careful.is_finite() { best.max(careful) } else { best }
 }
 
 /// What is known of the nodes at some weights of the leaves.
@@ -84,9 +79,9 @@ impl<'a> Images<'a> {
     fn new(forest: &'a Forest, asked: &'a [f64], leaves: &[usize], shares: &[f64]) -> Self {
         let mut omega = vec![0.0; forest.len()];
         leaves.iter().zip(shares).for_each(|(leaf, share)| omega[*leaf] = *share);
-        forest.add_up(&mut omega);
+        forest.add_copies(&mut omega);
         let mut squares: Vec<f64> = asked.iter().zip(&omega).map(|(asked, omega)| asked * omega * omega).collect();
-        forest.add_up(&mut squares);
+        forest.add_copies(&mut squares);
         Self { forest, asked, omega, squares }
     }
 
@@ -96,14 +91,20 @@ impl<'a> Images<'a> {
         let from: Vec<f64> = children.iter().map(|c| root(self.omega[*c as usize], self.omega[v])).collect();
         let to: Vec<f64> = children.iter().map(|c| root(self.squares[*c as usize], self.squares[v])).collect();
         let own = self.asked[v].sqrt() * self.omega[v] / self.squares[v].sqrt();
-        if careful && (2..=FEW).contains(&children.len()) {
+        let copies: Vec<f64> = children.iter().map(|c| self.forest.copies[*c as usize]).collect();
+        let count = copies.iter().sum::<f64>();
+        if careful && (2.0..=FEW).contains(&count) {
             let lengths: Vec<f64> = from.iter().zip(&to).map(|(q, l)| l / q).collect();
             let (least, most) = lengths.iter().fold((f64::MAX, 0.0f64), |(a, b), d| (a.min(*d), b.max(*d)));
-            if least < most * ALIKE {
-                return polar(&from, &to, own).unwrap_or_else(|| rotated(&from, to, own));
+            if least < most * ALIKE
+                && let Some(turns) = polar(&repeated(&from, &copies), &repeated(&to, &copies), own)
+            {
+                let firsts =
+                    copies.iter().scan(0, |next, copies| Some(std::mem::replace(next, *next + *copies as usize)));
+                return firsts.map(|first| turns[first]).collect();
             }
         }
-        rotated(&from, to, own)
+        rotated(&from, to, &copies, own)
     }
 
     /// `⟨z_j, a_j⟩²` of every leaf, rounded down.
@@ -139,14 +140,19 @@ impl<'a> Images<'a> {
     }
 }
 
+/// The values, each as often as it is there.
+fn repeated(values: &[f64], copies: &[f64]) -> Vec<f64> {
+    values.iter().zip(copies).flat_map(|(value, copies)| std::iter::repeat_n(*value, *copies as usize)).collect()
+}
+
 /// The least rotation that takes one combination of the children to the other, without both. A child of which nothing is asked
 /// has the place of the node's own row; without one that has a place for itself.
-fn rotated(from: &[f64], mut to: Vec<f64>, own: f64) -> Vec<Turn> {
-    let rest = to.iter().position(|l| *l == 0.0);
+fn rotated(from: &[f64], mut to: Vec<f64>, copies: &[f64], own: f64) -> Vec<Turn> {
+    let rest = to.iter().zip(copies).position(|(l, copies)| *l == 0.0 && *copies == 1.0);
     if let Some(rest) = rest {
         to[rest] = own;
     }
-    let met = 1.0 + from.iter().zip(&to).map(|(q, l)| q * l).sum::<f64>();
+    let met = 1.0 + from.iter().zip(&to).zip(copies).map(|((q, l), copies)| copies * q * l).sum::<f64>();
     let (q_row, l_row) = rest.map_or((0.0, own), |rest| (from[rest], own));
     let turn = |(k, (q, l)): (usize, (&f64, &f64))| {
         let same = f64::from(u8::from(rest == Some(k)));

@@ -75,6 +75,17 @@ pub(super) struct Forest {
     pub queries: Vec<(f64, u32)>,
 }
 
+/// A forest of one node for all that are alike.
+pub(super) struct Folded {
+    pub forest: Forest,
+    /// What is asked of all nodes that each stands for.
+    pub asked: Vec<f64>,
+    /// Which one stands for every node.
+    pub stands: Vec<u32>,
+    /// The first of those that each stands for.
+    pub first: Vec<u32>,
+}
+
 fn unserved() -> Error {
     Error::Unsupported("groups must be nested or disjoint, and a query the multiple of the sum of one".into())
 }
@@ -138,8 +149,7 @@ impl Forest {
     }
 
     /// The forest with one node for all that are alike: siblings whose groups below are, with all that is asked of them.
-    /// Returns it, what is asked of all nodes that each stands for, and which one stands for every node.
-    pub(super) fn folded(&self, asked: &[f64]) -> (Self, Vec<f64>, Vec<u32>) {
+    pub(super) fn folded(&self, asked: &[f64]) -> Folded {
         // What is below each node, by a number; children first.
         let mut kinds: HashMap<(u64, Vec<u32>), u32> = HashMap::new();
         // Leaves are many, and mostly alike.
@@ -200,7 +210,7 @@ impl Forest {
                 folded.copies[at as usize] += 1.0;
             }
         }
-        (folded, total, stands)
+        Folded { forest: folded, asked: total, stands, first }
     }
 
     /// What is asked of every node: of its queries the squared factors, times the weights of their squared errors.
@@ -224,6 +234,21 @@ impl Forest {
                 values[self.parent[node] as usize] += value;
             }
         }
+    }
+
+    /// The same of all copies.
+    pub(super) fn add_copies(&self, values: &mut [f64]) {
+        for node in (0..self.len()).rev() {
+            if self.parent[node] != NONE {
+                values[self.parent[node] as usize] += self.copies[node] * values[node];
+            }
+        }
+    }
+
+    /// How many nodes each stands for in all.
+    pub(super) fn times(&self) -> Vec<f64> {
+        let above = self.pass_down(1.0, |parent, count| count * self.copies[parent]);
+        above.iter().zip(&self.copies).map(|(above, copies)| above * copies).collect()
     }
 
     /// What a node gets from its parent, parents first; roots get `start`.

@@ -11,8 +11,6 @@ mod solve;
 mod tests;
 mod weights;
 
-pub use bound::nested_bound;
-
 use super::{
     Encoded, Encoding, Geometry, Input, MOST_PRECISE, Run, Strategy, each_row, integers, not_in_row_space, table,
 };
@@ -25,6 +23,7 @@ use forest::{Forest, NONE};
 use solve::Solver;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, RangeInclusive};
+use std::sync::Arc;
 
 /// Nodes on the ways from roots to leaves that are looked at one by one.
 const MOST_NODES: usize = 1 << 22;
@@ -33,10 +32,73 @@ const WEIGHT_BITS: RangeInclusive<u32> = 13..=20;
 /// Weighted sums are below.
 const MOST_SUM: u64 = 1 << 60;
 
+/// Groups of cells of which any two are nested or disjoint, and the queries that are multiples of their sums.
+#[derive(Debug, Clone)]
+pub struct NestedGroups(Arc<Forest>);
+
+impl NestedGroups {
+    /// The groups of a workload.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if groups cross, or a query is no multiple of the sum of one.
+    pub fn of(workload: &Workload) -> Result<Self, Error> {
+        workload.check_valid()?;
+        workload.listed()?;
+        Ok(Self(Arc::new(Forest::of(workload)?)))
+    }
+
+    /// Number of cells.
+    pub fn cells_len(&self) -> usize {
+        self.0.leaf_of.len()
+    }
+
+    /// Number of queries.
+    pub fn answers_len(&self) -> usize {
+        self.0.queries.len()
+    }
+
+    /// A lower bound on the least total squared error of Gaussian noise at multiplier 1, for changes of one cell.
+    ///
+    /// `answer_weights` are those of the answers' squared errors, 1 if there are none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if there are not as many weights as answers.
+    pub fn bound(&self, answer_weights: Option<&[f64]>) -> Result<f64, Error> {
+        Ok(bound::least_error(&self.0, self.asked(answer_weights)?))
+    }
+
+    /// The strategy that measures the groups, each with its weight.
+    ///
+    /// `answer_weights` are those of the answers' squared errors in the mean, 1 if there are none. With `unit` Gaussian noise is
+    /// made for all that it may change at once: a group is charged for as many records as its cells take. Weights are finer
+    /// where counts of cells up to `most` leave room for it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if there are not as many weights as answers.
+    pub fn strategy(
+        &self,
+        law: NoiseLaw,
+        answer_weights: Option<&[f64]>,
+        unit: Option<Unit>,
+        most: Option<u64>,
+    ) -> Result<Box<dyn Strategy>, Error> {
+        let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
+        let asked = self.asked(answer_weights)?;
+        Ok(Box::new(Laminar::of(Arc::clone(&self.0), &asked, geometry, WEIGHT_BITS, unit, most)))
+    }
+
+    fn asked(&self, answer_weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
+        if let Some(weights) = answer_weights {
+            Error::check_len("weights", self.answers_len(), weights.len())?;
+        }
+        Ok(self.0.asked(answer_weights))
+    }
+}
+
 /// Counts of nested groups with their weights.
 #[derive(Debug, Clone)]
 pub(super) struct Laminar {
-    forest: Forest,
+    forest: Arc<Forest>,
     /// Weight of each node, 0 where it is not measured.
     weights: Vec<i64>,
     /// Nodes that are measured.
@@ -45,30 +107,6 @@ pub(super) struct Laminar {
     geometry: Geometry,
     /// Of [`Strategy::refined`], one a run of measured nodes.
     factors: Vec<f64>,
-}
-
-/// The strategy that measures the groups of a workload, of which any two are nested or disjoint, each with its weight.
-///
-/// `answer_weights` are those of the answers' squared errors in the mean, 1 if there are none. With `unit` Gaussian noise is
-/// made for all that it may change at once: a group is charged for as many records as its cells take. Weights are finer where
-/// counts of cells up to `most` leave room for it.
-///
-/// # Errors
-/// [`Error::Unsupported`] if groups cross, or a query is no multiple of the sum of one.
-pub fn laminar(
-    workload: &Workload,
-    law: NoiseLaw,
-    answer_weights: Option<&[f64]>,
-    unit: Option<Unit>,
-    most: Option<u64>,
-) -> Result<Box<dyn Strategy>, Error> {
-    let workload = workload.clone().validated()?;
-    workload.listed()?;
-    if let Some(weights) = answer_weights {
-        Error::check_len("weights", workload.answers_len(), weights.len())?;
-    }
-    let geometry = if law == NoiseLaw::Gaussian { Geometry::L2 } else { Geometry::L1 };
-    Ok(Box::new(Laminar::new(&workload, geometry, answer_weights, WEIGHT_BITS, unit, most)?))
 }
 
 /// Of each group that holds a cell the square of its weight, and its cells.
@@ -157,18 +195,28 @@ fn estimator(forest: &Forest, weights: &[i64], measured: &[u32], factors: &[f64]
 }
 
 impl Laminar {
+    /// The groups of a workload, whose errors all count alike.
     pub(super) fn new(
         workload: &Workload,
         geometry: Geometry,
-        answer_weights: Option<&[f64]>,
+        bits: RangeInclusive<u32>,
+        unit: Option<Unit>,
+    ) -> Result<Self, Error> {
+        let forest = Forest::of(workload)?;
+        let asked = forest.asked(None);
+        Ok(Self::of(Arc::new(forest), &asked, geometry, bits, unit, None))
+    }
+
+    fn of(
+        forest: Arc<Forest>,
+        asked: &[f64],
+        geometry: Geometry,
         bits: RangeInclusive<u32>,
         unit: Option<Unit>,
         most: Option<u64>,
-    ) -> Result<Self, Error> {
-        let forest = Forest::of(workload)?;
-        let asked = forest.asked(answer_weights);
+    ) -> Self {
         let cost = |size: usize| unit.map_or(1.0, |unit| unit.reach(size) as f64 / unit.reach(1) as f64);
-        let found = weights::best(&forest, &asked, geometry == Geometry::L1, &cost);
+        let found = weights::best(&forest, asked, geometry == Geometry::L1, &cost);
         let largest = found.iter().zip(&forest.sizes).map(|(g, size)| g.sqrt() * *size as f64).fold(1.0, f64::max);
         // Weights that are rounded up, and sums that are as large as may be, have room too.
         let room =
@@ -182,7 +230,7 @@ impl Laminar {
         let weights: Vec<i64> = found.iter().enumerate().map(rounded).collect();
         let measured: Vec<u32> = (0..forest.len() as u32).filter(|v| weights[*v as usize] > 0).collect();
         let solver = estimator(&forest, &weights, &measured, &[]);
-        Ok(Self { forest, weights, measured, solver, geometry, factors: Vec::new() })
+        Self { forest, weights, measured, solver, geometry, factors: Vec::new() }
     }
 
     /// The same groups, answered for noise that is smaller by a factor on each run of measured nodes.

@@ -1,12 +1,27 @@
-use super::forest::Forest;
+use super::forest::{Folded, Forest};
 use super::solve::Solver;
-use super::{Laminar, laminar, nested_bound};
+use super::{Laminar, NestedGroups};
 use crate::door::NoiseLaw;
+use crate::error::Error;
 use crate::linear_algebra::{Matrix, from_rows, pseudo_inverse};
 use crate::strategy::{Encoded, Geometry, Input, Strategy};
 use crate::unit::Unit;
 use crate::workload::Workload;
 use proptest::prelude::*;
+
+fn laminar(
+    workload: &Workload,
+    law: NoiseLaw,
+    weights: Option<&[f64]>,
+    unit: Option<Unit>,
+    most: Option<u64>,
+) -> Result<Box<dyn Strategy>, Error> {
+    NestedGroups::of(workload)?.strategy(law, weights, unit, most)
+}
+
+fn nested_bound(workload: &Workload, weights: Option<&[f64]>) -> Result<f64, Error> {
+    NestedGroups::of(workload)?.bound(weights)
+}
 
 /// Groups by labels, one list a level; negative ones are of no group.
 fn groups(labels: &[Vec<i64>], factors: &[f64]) -> Workload {
@@ -171,7 +186,7 @@ proptest! {
     ) {
         let mut forest = Forest::of(&equal(&sizes)).unwrap();
         if fold {
-            let (folded, total, stands) = forest.folded(&vec![1.0; forest.len()]);
+            let Folded { forest: folded, asked: total, stands, .. } = forest.folded(&vec![1.0; forest.len()]);
             prop_assert_eq!(folded.len(), sizes.len() + 1);
             prop_assert_eq!(total.iter().sum::<f64>(), forest.len() as f64);
             prop_assert_eq!(stands.len(), forest.len());
@@ -211,7 +226,7 @@ fn uneven_hierarchies_come_near_the_bound() {
     let fine = cuts(32);
     let labels = vec![(0..cells as i64).collect(), fine.clone(), fine.iter().map(|f| f / 5).collect(), vec![0; cells]];
     let workload = groups(&labels, &[1.0; 4]);
-    let strategy = Laminar::new(&workload, Geometry::L2, None, super::WEIGHT_BITS, None, None).unwrap();
+    let strategy = Laminar::new(&workload, Geometry::L2, super::WEIGHT_BITS, None).unwrap();
     let (rows, columns, entries) = workload.dense().unwrap();
     let queries = from_rows(rows, columns, &entries);
     let gram = crate::linear_algebra::transposed_product(&queries, &queries);
@@ -309,6 +324,28 @@ fn bounds_of_equal_groups_are_attained() {
     }
     let crossing = groups(&[vec![0, 0, 1, 1], vec![0, 1, 1, 0]], &[1.0, 1.0]);
     assert!(nested_bound(&crossing, None).is_err() && nested_bound(&equal(&[2]), Some(&[1.0])).is_err());
+}
+
+/// Leaves and groups that are alike are one node with copies, and the bound is that of all nodes.
+#[test]
+fn bounds_of_what_is_alike_are_those_of_all_nodes() {
+    let labels = |width: usize, cells: usize| (0..cells).map(|cell| (cell / width) as i64).collect::<Vec<_>>();
+    let cells = 120;
+    let some: Vec<i64> = (0..cells).map(|cell| if cell % 7 == 0 || cell > 100 { -1 } else { 0 }).collect();
+    for (levels, factors) in [
+        (vec![labels(1, cells), labels(5, cells), labels(35, cells), labels(cells, cells)], vec![1.0, 1.0, 1.0, 1.0]),
+        (vec![labels(2, cells), labels(40, cells), labels(cells, cells)], vec![1.0, 0.3, 4.0]),
+        (vec![labels(1, cells), some], vec![1.0, 2.0]),
+        (vec![labels(8, cells), labels(48, cells)], vec![1.0, 1.0]),
+    ] {
+        let forest = Forest::of(&groups(&levels, &factors)).unwrap();
+        let asked = forest.asked(None);
+        let largest = asked.iter().copied().fold(0.0, f64::max);
+        let whole = super::bound::of_forest(&forest, &asked.iter().map(|own| own / largest).collect::<Vec<_>>());
+        let folded = super::bound::least_error(&forest, asked.clone());
+        assert!(forest.folded(&asked).forest.len() < forest.len() / 3);
+        assert!((folded / (whole * largest) - 1.0).abs() < 2e-9, "{folded} {}", whole * largest);
+    }
 }
 
 proptest! {

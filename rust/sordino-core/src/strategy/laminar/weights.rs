@@ -5,6 +5,7 @@
 use super::forest::{Forest, NONE};
 use super::solve::Solver;
 use crate::minimize::limited_memory;
+use rayon::prelude::*;
 
 /// Evaluations of a search.
 const EVALUATIONS: usize = 150;
@@ -27,11 +28,11 @@ fn levels(forest: &Forest, weights: &[f64]) -> Vec<f64> {
     // Averages over the children by their cells: of `μ`, and of what paths below add up to.
     let (mut below, mut paths) = (vec![0.0; n], vec![0.0; n]);
     let mut logits = vec![0.0; n];
-    let above = forest.pass_down(1.0, |p, count| count * forest.copies[p]);
+    let times = forest.times();
     for v in (0..n).rev() {
         let size = forest.sizes[v] as f64;
         let mean = |sums: &[f64]| sums[v] / size;
-        let mu = weights[v] / (above[v] * forest.copies[v]) * size + mean(&below);
+        let mu = weights[v] / times[v] * size + mean(&below);
         let path = if forest.is_leaf[v] {
             mu.max(f64::MIN_POSITIVE).sqrt() / size
         } else {
@@ -52,10 +53,10 @@ fn levels(forest: &Forest, weights: &[f64]) -> Vec<f64> {
 /// sum of `g_v` times the cost of a node of that size, which is at least 1.
 pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool, cost: &dyn Fn(usize) -> f64) -> Vec<f64> {
     // Nodes that are alike have the same weight.
-    let (folded, total, stands) = forest.folded(asked);
-    let costs: Vec<f64> = folded.sizes.iter().map(|size| cost(*size)).collect();
-    let found = search(&folded, &total, pure, &costs);
-    stands.iter().map(|at| found[*at as usize]).collect()
+    let folded = forest.folded(asked);
+    let costs: Vec<f64> = folded.forest.sizes.iter().map(|size| cost(*size)).collect();
+    let found = search(&folded.forest, &folded.asked, pure, &costs);
+    folded.stands.iter().map(|at| found[*at as usize]).collect()
 }
 
 fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f64> {
@@ -89,7 +90,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         // Not convex, or far from what the levels say: a little, and nearly nothing, for all nodes above the leaves.
         starts.extend([-1.0, -3.0, -5.0].map(|logit| vec![logit; forest.len()]));
     }
-    let found = starts.into_iter().map(|start| limited_memory(evaluate, start, EVALUATIONS));
-    let (logits, _) = found.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a start");
+    let found: Vec<_> = starts.into_par_iter().map(|start| limited_memory(evaluate, start, EVALUATIONS)).collect();
+    let (logits, _) = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a start");
     gram(&taken(forest, &logits).0)
 }
