@@ -30,6 +30,7 @@ import marginals
 import noise
 import optimality
 import paper_figures
+import planning
 import pure_errors
 import services
 import several_cells
@@ -65,6 +66,7 @@ def _main() -> int:
         "geometry": geometry.figures,
         "geometry_errors": geometry_errors.figures,
         "optimality": optimality.figures,
+        "planning": planning.figures,
         "sparse": sparse.figures,
         "adaptive_marginals": adaptive_marginals.figures,
         "compressive": compressive.figures,

@@ -111,6 +111,14 @@ def test_weights_of_rows_are_in_the_singular_values():
     assert value <= least(so.Matrix(A, weights=weights))
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 64])
+def test_singular_values_of_ranges_are_cosecants(length):
+    value, _ = singular_mean(so.AllRanges(length))
+    A = dense(so.AllRanges(length))
+    known = np.linalg.norm(A, "nuc") / np.sqrt(A.size)
+    assert known * (1 - 1e-10) <= value <= known
+
+
 @pytest.mark.parametrize("kind", ["normals", "walks", "small rank", "steep", "not quite wide"])
 def test_products_of_rows_prove_what_singular_values_do(kind):
     rng = np.random.default_rng(6)

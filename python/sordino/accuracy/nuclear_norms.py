@@ -78,10 +78,8 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
     match workload:
         case Histogram():
             return 1.0, "SVD bound"
-        case RunningSum():
-            n = workload.steps
-            k = np.arange(1, n + 1)
-            return float(np.mean(0.5 / np.sin((2 * k - 1) * math.pi / (4 * n + 2)))) * SAFE, "SVD bound"
+        case AllRanges() | RunningSum():
+            return _line_mean(workload) * SAFE, "SVD bound"
         case Filter(boundary="circular") | GroupConvolution():
             return float(np.mean(magnitudes(workload))) * SAFE, "SVD bound"
         case Filter(boundary="valid"):
@@ -102,10 +100,21 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return singular_mean(part)
         case GroupBy() if (mean := _equal_groups_mean(workload)) > 0.0:
             return mean * SAFE, "SVD bound"
-        case Matrix() | AllRanges() | Intervals() | Union() | GroupBy() | MarginalQueries():
+        case Matrix() | Intervals() | Union() | GroupBy() | MarginalQueries():
             return _condensed_mean(workload)
         case _:
             return _NO_BOUND
+
+
+def _line_mean(workload: AllRanges | RunningSum) -> float:
+    """Return the value of ranges or running sums: their singular values are half cosecants."""
+    if isinstance(workload, AllRanges):
+        n, factor = workload.length, math.sqrt(2.0)
+        angles = np.arange(1, n + 1) * (math.pi / (2 * n + 2))
+    else:
+        n, factor = workload.steps, 1.0
+        angles = (2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)
+    return float(np.mean(0.5 / np.sin(angles))) * factor
 
 
 def _equal_groups_mean(workload: GroupBy) -> float:
@@ -131,7 +140,7 @@ def _equal_groups_mean(workload: GroupBy) -> float:
 def _condensed_mean(workload: Workload) -> tuple[float, str]:
     """Return the value from few rows that have the singular values of all weighted ones; of many, by attributes."""
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
-    large = n > MOST_CELLS or (m * n * n > _MOST_WORK and not isinstance(workload, AllRanges))
+    large = n > MOST_CELLS or m * n * n > _MOST_WORK
     if large and not is_short(workload):
         asked = along_attributes(workload)
         mean = 0.0 if asked is None else chain_mean(asked)

@@ -19,16 +19,23 @@ static CHILD: Mutex<Option<(u64, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// Calls `f` detached; where it asks, handlers of signals run, and what they raise ends it.
 pub(crate) fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> R {
+    let (mut f, mut result) = (Some(f), None);
+    detached_once(py, &mut || result = f.take().map(|f| f()));
+    result.expect("it was called")
+}
+
+/// The same of what keeps its result itself: compiled once, not for every method.
+fn detached_once(py: Python<'_>, f: &mut (dyn FnMut() + Send)) {
     py.detach(|| match owner::generation() {
         0 => {
             LOOKED.with_borrow_mut(|(when, _)| *when = Some(Instant::now()));
-            interrupt::asking(stop, f)
+            interrupt::asking(stop, f);
         }
         child => match pool(child) {
             Some(pool) => pool.install(f),
             None => f(),
         },
-    })
+    });
 }
 
 /// The threads of this child. The lock may be held for ever by a thread of its parent: then they are made anew.

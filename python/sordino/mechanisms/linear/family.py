@@ -100,10 +100,12 @@ class _Linear(Family):
                 raise UnsupportedMechanismError(f"the cells need more than the memory, and a sketch: {why}")
             return fits
         automatic = [m for m in MECHANISMS if _is_automatic(m, request)]
-        fits = _near_the_bound(request, automatic, progress)
-        if fits:  # no other of its law has anything to gain
+        fits = _first_of_long_lines(request, automatic, progress)
+        near = [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
+        if near:  # no other of its law has anything to gain
             automatic = [m for m in automatic if m.law != "gaussian"]
-        floors, unfit = Floors(request, tuple(fits)), {}
+        automatic = [m for m in automatic if m not in [fit.mechanism for fit in fits]]
+        floors, unfit = Floors(request, tuple(near)), {}
         for mechanism in sorted(automatic, key=lambda m: floors.of_one(m.law)):
             if all_of_them or not floors.rule_out(mechanism, fits):
                 found, refused = _fits(request, [mechanism], progress)
@@ -274,13 +276,16 @@ def _check_certificate(found: Factorization, request: Request) -> None:
         raise InvalidParameterError("this factorization is of another unit: its certificate proves nothing here")
 
 
-def _near_the_bound(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:
-    """Return what is so near the bound that no other Gaussian mechanism betters it by a tie, where others take long."""
+def _first_of_long_lines(request: Request, automatic: list[Mechanism], progress: Progress | None) -> list[LinearFit]:
+    """Return what is likely so near the bound that no other Gaussian mechanism betters it by a tie.
+
+    Nothing where fitting all of them takes no time.
+    """
     least = WRITTEN if isinstance(request.workload, Union) else LONG
     if (request.workload.core.input_len or 0) <= least or request.objective != "mean":
         return []
     fits, _ = _fits(request, [m for m in automatic if m.strategy == "balanced"], progress)
-    return [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
+    return fits
 
 
 def _best_branching(request: Request, mechanism: Mechanism, progress: Progress | None = None) -> LinearFit:

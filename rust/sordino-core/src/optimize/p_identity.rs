@@ -20,6 +20,7 @@ use crate::linear_algebra::{
     Matrix, from_rows, inverse, product, scale_columns, to_rows, transpose, transposed_product,
 };
 use crate::workload::Workload;
+use std::array::from_fn;
 use std::collections::VecDeque;
 
 /// Sizes of the weights that a search starts from: sums beside the cells may count much or little.
@@ -63,6 +64,33 @@ struct Point {
     gradient: Matrix,
 }
 
+impl Point {
+    /// The values of entries that may move: those at zero that want to become negative stay.
+    fn free(&self, values: &Matrix) -> Matrix {
+        let mut free = values.clone();
+        for j in 0..free.ncols() {
+            let own = self.sums.col_as_slice(j).iter().zip(self.gradient.col_as_slice(j));
+            for (slot, (sum, gradient)) in free.col_as_slice_mut(j).iter_mut().zip(own) {
+                if !(*sum > 0.0 || *gradient < 0.0) {
+                    *slot = 0.0;
+                }
+            }
+        }
+        free
+    }
+
+    /// Sums so far in a direction, none negative.
+    fn moved(&self, direction: &Matrix, length: f64) -> Matrix {
+        let mut moved = direction.clone();
+        for j in 0..moved.ncols() {
+            for (slot, sum) in moved.col_as_slice_mut(j).iter_mut().zip(self.sums.col_as_slice(j)) {
+                *slot = (sum + length * *slot).max(0.0);
+            }
+        }
+        moved
+    }
+}
+
 /// The Gram matrix `W = AᵀA`, written out, or that of ranges, running sums and cells.
 enum Gram {
     Dense(Matrix),
@@ -89,7 +117,8 @@ impl Gram {
 fn evaluate(gram: &Gram, sums: Matrix) -> Option<Point> {
     let (p, n) = (sums.nrows(), sums.ncols());
     let scales: Vec<f64> = (0..n).map(|j| 1.0 + sums.col_as_slice(j).iter().sum::<f64>()).collect();
-    let mut inner = product(&sums, &transpose(&sums));
+    let transposed = transpose(&sums);
+    let mut inner = product(&sums, &transposed);
     (0..p).for_each(|k| inner[(k, k)] += 1.0);
     let z = product(&inverse(&inner), &sums);
     let mut v = z.clone();
@@ -100,10 +129,13 @@ fn evaluate(gram: &Gram, sums: Matrix) -> Option<Point> {
         (0..n).map(|j| sums.col_as_slice(j).iter().zip(v.col_as_slice(j)).map(|(a, b)| a * b).sum()).collect();
     let diagonal = gram.diagonal();
     let value: f64 = (0..n).map(|j| scales[j] * scales[j] * diagonal[j] - shared[j]).sum();
-    let across = product(&product(&v, &transpose(&sums)), &z);
-    let gradient = Matrix::from_fn(p, n, |k, j| {
-        2.0 * (diagonal[j] * scales[j] - shared[j] / scales[j] - v[(k, j)] + across[(k, j)])
-    });
+    let mut gradient = product(&product(&v, &transposed), &z);
+    for j in 0..n {
+        let own = diagonal[j] * scales[j] - shared[j] / scales[j];
+        for (slot, v) in gradient.col_as_slice_mut(j).iter_mut().zip(v.col_as_slice(j)) {
+            *slot = 2.0 * (own - v + *slot);
+        }
+    }
     (value.is_finite() && value > 0.0).then_some(Point { sums, value, gradient })
 }
 
@@ -118,27 +150,18 @@ struct Descent<'a, 'b> {
 
 impl Descent<'_, '_> {
     fn run(&mut self, mut point: Point, steps: usize) -> Point {
-        let mut memory: VecDeque<(Matrix, Matrix)> = VecDeque::new();
+        let mut memory: VecDeque<Pair> = VecDeque::new();
         let mut stalled = 0;
         for _ in 0..steps {
             if self.stopped {
                 break;
             }
-            // Entries at zero that want to become negative stay.
-            let free = |point: &Point, k: usize, j: usize| point.sums[(k, j)] > 0.0 || point.gradient[(k, j)] < 0.0;
-            let (p, n) = (point.sums.nrows(), point.sums.ncols());
-            let slope = Matrix::from_fn(p, n, |k, j| if free(&point, k, j) { point.gradient[(k, j)] } else { 0.0 });
-            let mut direction = direction(&slope, &memory);
-            for j in 0..n {
-                for k in 0..p {
-                    if !free(&point, k, j) {
-                        direction[(k, j)] = 0.0;
-                    }
-                }
-            }
+            let slope = point.free(&point.gradient);
+            let mut direction = point.free(&direction(&slope, &memory));
             if dot(&direction, &slope) >= 0.0 {
                 memory.clear();
-                direction = Matrix::from_fn(p, n, |k, j| -slope[(k, j)]);
+                direction = slope.clone();
+                scale_columns(&mut direction, |_| -1.0);
             }
             let longest = largest(&direction);
             if longest == 0.0 {
@@ -146,7 +169,7 @@ impl Descent<'_, '_> {
             }
             let mut length = if memory.is_empty() { (0.3 / longest).min(1.0) } else { 1.0 };
             let next = loop {
-                let trial = Matrix::from_fn(p, n, |k, j| (point.sums[(k, j)] + length * direction[(k, j)]).max(0.0));
+                let trial = point.moved(&direction, length);
                 let moved = dot_difference(&slope, &trial, &point.sums);
                 let reached = evaluate(self.gram, trial);
                 self.count();
@@ -168,8 +191,9 @@ impl Descent<'_, '_> {
             stalled = if next.value > point.value * (1.0 - NEGLIGIBLE.0) { stalled + 1 } else { 0 };
             let moved = &next.sums - &point.sums;
             let turned = &next.gradient - &point.gradient;
-            if dot(&moved, &turned) > 1e-12 * dot(&moved, &moved) {
-                memory.push_back((moved, turned));
+            let product = dot(&moved, &turned);
+            if product > 1e-12 * dot(&moved, &moved) {
+                memory.push_back(Pair { moved, turned, product });
                 if memory.len() > MEMORY {
                     memory.pop_front();
                 }
@@ -198,21 +222,28 @@ impl Descent<'_, '_> {
     }
 }
 
+/// What a step moved, what the gradient turned by, and their product.
+struct Pair {
+    moved: Matrix,
+    turned: Matrix,
+    product: f64,
+}
+
 /// `−H slope` by the two-loop recursion.
-fn direction(slope: &Matrix, memory: &VecDeque<(Matrix, Matrix)>) -> Matrix {
+fn direction(slope: &Matrix, memory: &VecDeque<Pair>) -> Matrix {
     let mut q = slope.clone();
     let mut alphas = Vec::with_capacity(memory.len());
-    for (moved, turned) in memory.iter().rev() {
-        let alpha = dot(moved, &q) / dot(moved, turned);
+    for Pair { moved, turned, product } in memory.iter().rev() {
+        let alpha = dot(moved, &q) / product;
         add(&mut q, -alpha, turned);
         alphas.push(alpha);
     }
-    if let Some((moved, turned)) = memory.back() {
-        let scale = dot(moved, turned) / dot(turned, turned);
+    if let Some(Pair { turned, product, .. }) = memory.back() {
+        let scale = product / dot(turned, turned);
         scale_columns(&mut q, |_| scale);
     }
-    for ((moved, turned), alpha) in memory.iter().zip(alphas.into_iter().rev()) {
-        let beta = dot(turned, &q) / dot(moved, turned);
+    for (Pair { moved, turned, product }, alpha) in memory.iter().zip(alphas.into_iter().rev()) {
+        let beta = dot(turned, &q) / product;
         add(&mut q, alpha - beta, moved);
     }
     scale_columns(&mut q, |_| -1.0);
@@ -225,8 +256,29 @@ fn add(to: &mut Matrix, factor: f64, what: &Matrix) {
     }
 }
 
+/// Columns that are summed at once.
+const ABREAST: usize = 8;
+
+/// Some columns from this one on; beyond the last there is that again.
+fn columns(matrix: &Matrix, first: usize) -> [&[f64]; ABREAST] {
+    from_fn(|i| &matrix.col_as_slice((first + i).min(matrix.ncols() - 1))[..matrix.nrows()])
+}
+
+/// `Σ_kj a_kj b_kj`, column by column, each from its first row to its last: a sum waits for the one before, so several go
+/// abreast.
 fn dot(a: &Matrix, b: &Matrix) -> f64 {
-    (0..a.ncols()).map(|j| a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum::<f64>()).sum()
+    let n = a.ncols();
+    let mut total = 0.0;
+    for first in (0..n).step_by(ABREAST) {
+        let (x, y, mut sums) = (columns(a, first), columns(b, first), [0.0; ABREAST]);
+        for k in 0..a.nrows() {
+            for i in 0..ABREAST {
+                sums[i] += x[i][k] * y[i][k];
+            }
+        }
+        total = sums[..ABREAST.min(n - first)].iter().fold(total, |total, sum| total + sum);
+    }
+    total
 }
 
 fn dot_difference(slope: &Matrix, to: &Matrix, from: &Matrix) -> f64 {

@@ -60,12 +60,20 @@ fn overlaps(first: usize, last: usize, size: usize) -> f64 {
     head * head + tail * tail + (right - left - 1) as f64 * (size as f64).powi(2)
 }
 
+/// Sum of [`overlaps`] over the ranges that start with the first cell: of T cells `q·size² + r²`, where `T = q·size + r`.
+fn overlaps_of_starts(cells: usize, size: usize) -> f64 {
+    let (size, quotient, rest) = (size as u128, (cells / size) as u128, (cells % size) as u128);
+    let squares = |last: u128| last * (last + 1) * (2 * last + 1) / 6;
+    let full = size * (quotient * quotient.saturating_sub(1) / 2) + (rest + 1) * quotient;
+    (full * size * size + quotient * squares(size - 1) + squares(rest)) as f64
+}
+
 /// `tr Q W`, `Q` the averages over blocks of this size.
 fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
     let blocks = |len: usize| (0..len).step_by(size).map(move |start| (start + 1, (start + size).min(len)));
-    let sum: f64 = match (workload, workload.windows()) {
-        (Workload::Histogram { len }, _) => *len as f64,
-        (Workload::Ranges { len }, _) => {
+    let sum: f64 = match (workload, workload.running_sum(), workload.windows()) {
+        (Workload::Histogram { len }, ..) => *len as f64,
+        (Workload::Ranges { len }, ..) => {
             // W_ab = min(a, b)(n + 1 − max(a, b)).
             let right = |a: usize, end: usize| {
                 let count = (end - a) as f64;
@@ -74,12 +82,15 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
             let cell = |a: usize, end: usize| a as f64 * ((len + 1 - a) as f64 + 2.0 * right(a, end));
             blocks(*len).map(|(first, last)| (first..=last).map(|a| cell(a, last)).sum::<f64>()).sum()
         }
-        (Workload::Intervals { ends, weights, .. }, _) => {
+        (Workload::Intervals { ends, weights, .. }, ..) => {
             let squares = intervals::weighted(ends, weights).map(|(first, last, w)| w * overlaps(first, last, size));
             squares.sum()
         }
-        (_, Some((tap, windows))) => tap * tap * windows.map(|(first, last)| overlaps(first, last, size)).sum::<f64>(),
-        (Workload::Union { parts }, _) => {
+        (_, Some((len, tap)), _) => tap * tap * overlaps_of_starts(len, size),
+        (_, _, Some((tap, windows))) => {
+            tap * tap * windows.map(|(first, last)| overlaps(first, last, size)).sum::<f64>()
+        }
+        (Workload::Union { parts }, ..) => {
             return parts.iter().try_fold(0.0, |sum, part| Ok(sum + block_trace(part, size)?));
         }
         _ => {
@@ -379,6 +390,16 @@ impl Strategy for WeightedTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn running_sums_meet_blocks_as_their_ranges_do() {
+        for cells in [1, 2, 7, 64, 100] {
+            for size in [1, 2, 8, 64, 128] {
+                let known: f64 = (0..cells).map(|last| overlaps(0, last, size)).sum();
+                assert_eq!(overlaps_of_starts(cells, size), known, "{cells} {size}");
+            }
+        }
+    }
 
     /// Errors at epsilon 1 that were found by other means.
     #[test]

@@ -142,7 +142,7 @@ impl Balanced {
             spectrum,
             column_squared: 0,
         };
-        root.column_squared = (0..len).map(|j| root.product(j, j)).max().unwrap_or(0);
+        root.column_squared = (0..len).into_par_iter().map(|j| root.product(j, j)).max().unwrap_or(0);
         Ok(root)
     }
 
