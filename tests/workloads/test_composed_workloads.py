@@ -143,8 +143,12 @@ def test_bounds_that_are_not_exact_say_so():
     long = so.Convolution(np.ones(1100), 1100, "causal")
     value, name = singular_mean(so.Kronecker([long, so.Histogram(2)]))
     assert name == "SVD bound (dual)" and math.isclose(value, singular_mean(long)[0], rel_tol=1e-9)
-    for large in [so.AllRanges(1100), so.Kronecker([so.AllRanges(1100), so.Histogram(2)]), so.Histogram(1100) | long]:
+    both = so.AllRanges(1100) | so.Histogram(1100)
+    for large in [both, so.Kronecker([both, so.Histogram(2)]), so.Histogram(1100) | long]:
         assert singular_mean(large) == (0.0, "no bound")
+    # That of ranges has a closed form at any length.
+    value, name = singular_mean(so.Kronecker([so.AllRanges(1100), so.Histogram(2)]))
+    assert name == "SVD bound" and math.isclose(value, singular_mean(so.AllRanges(1100))[0], rel_tol=1e-9)
     alone = singular_mean(so.RunningSum(5000))
     assert singular_mean(3 * so.RunningSum(5000)) == alone
 
