@@ -1,4 +1,5 @@
-//! A few numbers that are computed together, in vectors of what the machine has: loops over arrays are left to chance.
+//! A few numbers that are computed together, in vectors of what the machine has: what a compiler makes of loops over arrays is
+//! left to chance.
 
 use pulp::{Simd, bytemuck};
 
