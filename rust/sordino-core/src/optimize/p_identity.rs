@@ -66,17 +66,16 @@ struct Point {
 
 impl Point {
     /// The values of entries that may move: those at zero that want to become negative stay.
-    fn free(&self, values: &Matrix) -> Matrix {
-        let mut free = values.clone();
-        for j in 0..free.ncols() {
+    fn free(&self, mut values: Matrix) -> Matrix {
+        for j in 0..values.ncols() {
             let own = self.sums.col_as_slice(j).iter().zip(self.gradient.col_as_slice(j));
-            for (slot, (sum, gradient)) in free.col_as_slice_mut(j).iter_mut().zip(own) {
+            for (slot, (sum, gradient)) in values.col_as_slice_mut(j).iter_mut().zip(own) {
                 if !(*sum > 0.0 || *gradient < 0.0) {
                     *slot = 0.0;
                 }
             }
         }
-        free
+        values
     }
 
     /// Sums so far in a direction, none negative.
@@ -156,8 +155,8 @@ impl Descent<'_, '_> {
             if self.stopped {
                 break;
             }
-            let slope = point.free(&point.gradient);
-            let mut direction = point.free(&direction(&slope, &memory));
+            let slope = point.free(point.gradient.clone());
+            let mut direction = point.free(direction(&slope, &memory));
             if dot(&direction, &slope) >= 0.0 {
                 memory.clear();
                 direction = slope.clone();

@@ -13,7 +13,7 @@ const BEHIND: u32 = f64::MANTISSA_DIGITS - DIAGONAL_BITS;
 /// The exponent field of a double whose shift is 0.
 const UNSHIFTED: u32 = 1023 + KEPT;
 /// Numbers that are worth a thread of their own.
-const PIECE: usize = 1 << 12;
+pub(super) const PIECE: usize = 1 << 12;
 
 /// Numbers `mantissa·2^-shift` with exactly 24 significant bits and shifts of at most 256.
 ///

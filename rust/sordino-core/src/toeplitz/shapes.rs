@@ -1,11 +1,9 @@
 //! Shapes of the row scaling of [`super::TwoDiagonals`], fitted once and interpolated in `log n`.
 
+use super::diagonal::PIECE;
 use crate::objective::Objective;
 use rayon::prelude::*;
 use std::ops::Range;
-
-/// Steps that are worth a thread of their own.
-const PIECE: usize = 1 << 12;
 
 /// The row scaling `d₁(t) = (t + αn)^p (n − 1 − t + b)^q`, up to a factor.
 ///
