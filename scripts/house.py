@@ -31,7 +31,7 @@ LAYERS = {
     "streams": "what is published while it arrives",
     "plans": "one Plan, one Comparison, one planner",
     "tables": "from records to bounded counts",
-    "report": "metrics, one page about what was published",
+    "reporting": "metrics, one page about what was published",
     "plots": "pictures, reached through _support/extras",
     "cli": "the command line",
 }

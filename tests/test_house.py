@@ -1,7 +1,12 @@
 """Imports point downwards, and the picture of the house is the house."""
 
+import ast
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
+
+import sordino
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = importlib.util.spec_from_file_location("house", ROOT / "scripts" / "house.py")
@@ -47,6 +52,26 @@ def test_facades_define_nothing():
         text = (house.PACKAGE / f"{name}.py").read_text(encoding="utf-8")
         assert "def " not in text
         assert "class " not in text
+
+
+def test_names_are_fetched_from_where_they_are_imported_for_types():
+    tree = ast.parse((house.PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    imports = [(node.module, alias.name) for node in typed.body for alias in node.names]
+    made = {name: module.removeprefix("sordino.") for module, name in imports if module != "sordino"}
+    modules = {name for module, name in imports if module == "sordino"}
+    assert made == vars(sordino)["_MADE_IN"]
+    assert {*made, *modules, "__version__"} == set(sordino.__all__)
+    assert all(getattr(sordino, name) is not None for name in sordino.__all__)
+    assert set(sordino.__all__) <= set(dir(sordino))
+    assert sordino.report.__name__ == "report"  # no package has the name of a function
+    assert not {path.stem for path in house.PACKAGE.iterdir()} & made.keys()
+
+
+def test_importing_sordino_loads_the_core_alone():
+    program = "import sys, sordino; print(*sorted(name for name in sys.modules if name.startswith('sordino')))"
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert loaded.split() == ["sordino", "sordino._core"]
 
 
 def test_the_picture_is_the_house():

@@ -17,7 +17,7 @@ from sordino.cli import outputs
 from sordino.cli.accounts import store_options
 from sordino.cli.guarantee import Guarantee, add_options
 from sordino.errors import InvalidParameterError
-from sordino.report import metrics, report
+from sordino.reporting import metrics, report
 
 __all__ = ["ledger_group", "report_command"]
 

@@ -1,6 +1,6 @@
 """What operators and readers look at: metrics, one page about what was published."""
 
-from sordino.report.metrics import metrics
-from sordino.report.page import report
+from sordino.reporting.metrics import metrics
+from sordino.reporting.page import report
 
 __all__ = ["metrics", "report"]
