@@ -1,5 +1,7 @@
 """Lower bounds of tables too large to be written out: nested groups of any sizes, intervals, few answers, weights."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sordino as so
-from sordino.accuracy import diagonal_bound
+from sordino.accuracy import diagonal_bound, nuclear_norms
 from sordino.accuracy.factorizations import dense
 from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.workloads import Intervals, Union
@@ -117,6 +119,29 @@ def test_singular_values_of_ranges_are_cosecants(length):
     A = dense(so.AllRanges(length))
     known = np.linalg.norm(A, "nuc") / np.sqrt(A.size)
     assert known * (1 - 1e-10) <= value <= known
+
+
+@pytest.mark.parametrize("length", [2, 3, 1025, 30_000, 2**20])
+@pytest.mark.parametrize("first", [1, 2, 1024])
+def test_what_is_left_of_running_sums_is_no_more_than_it_is(length, first):
+    """Long running sums have the first half cosecants one by one, and a lower bound of the others, close to them."""
+    if first >= length:
+        return
+    angles = (2 * np.arange(first + 1, length + 1) - 1) * np.pi / (4 * length + 2)
+    known = math.fsum(0.5 / np.sin(angles))
+    found = nuclear_norms._least_rest(length, first)
+    assert found <= known * (1 + 1e-14)
+    # The next term is 7/5760 h^4 times the third derivative of a half cosecant, nearly -3/x^4.
+    assert found >= known * (1 - 0.008 / (first**4 * math.log(length / first)) - 1e-14)
+
+
+def test_long_running_sums_go_on_from_short_ones(monkeypatch):
+    """One by one, and with the rest at once."""
+    value, name = singular_mean(so.RunningSum(50_000))
+    monkeypatch.setattr(nuclear_norms, "_MOST_LISTED", 49_999)
+    at_once, same = singular_mean(so.RunningSum(50_000))
+    assert name == same == "SVD bound"
+    assert value * (1 - 1e-12) <= at_once <= value * (1 + 1e-15)
 
 
 @pytest.mark.parametrize("kind", ["normals", "walks", "small rank", "steep", "not quite wide"])

@@ -144,16 +144,20 @@ def stream_bound(
     The rmse, or for running sums and averages what is minimised.
 
     `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
-    near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). `sigma` counts `sqrt(touched)`
+    near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). Of more than 2**22 steps running
+    sums alone have a bound: their singular values are known. `sigma` counts `sqrt(touched)`
     coordinates of one record where their signs are free. Of one sign they cost less than that if the noise of
     coordinates is correlated: the bound is that of `one_signed_mean` for each step, and for one step alone. `cells` are
     the coordinates, and those that one record touches.
     """
     if isinstance(privacy, PureDP):
         return None
-    if not isinstance(workload, Filter | RunningAverage) or (workload.length or 0) > _LONGEST_BOUND:
+    if not isinstance(workload, Filter | RunningAverage):
         return None
     length = workload.length
+    many = (length or 0) > _LONGEST_BOUND
+    if many and not isinstance(workload, RunningSum):
+        return None
     steps, (mean, name) = length or REFERENCE_STEPS, _NO_BOUND
     if isinstance(workload, Filter):
         mean, name = _endless_mean(workload) if length is None else singular_mean(workload)
@@ -162,7 +166,7 @@ def stream_bound(
         one = _prefix_bound(length, isinstance(workload, RunningAverage), objective)
         theorem = "dual of the mean error" if objective == "mean" else "dual of the worst query"
     else:
-        one, theorem = 0.0 if length is None else diagonal_mean(workload), "diagonal bound"
+        one, theorem = 0.0 if length is None or many else diagonal_mean(workload), "diagonal bound"
     if one * unit.least_norm(1) > mean:
         mean, name = one * unit.least_norm(1), theorem
     if mean == 0.0:

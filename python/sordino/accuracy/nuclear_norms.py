@@ -62,6 +62,9 @@ GRAM_ERROR = 1e-12
 _MOST_WORK = 2**33
 _MOST_ENTRIES = 2**25
 _NO_BOUND = (0.0, "no bound")
+# Singular values of running sums that are added up one by one, and the first of them where they are more.
+_MOST_LISTED = 2**22
+_FIRST = 2**10
 
 
 @remembered
@@ -112,9 +115,25 @@ def _line_mean(workload: AllRanges | RunningSum) -> float:
         n, factor = workload.length, math.sqrt(2.0)
         angles = np.arange(1, n + 1) * (math.pi / (2 * n + 2))
     else:
-        n, factor = workload.steps, 1.0
-        angles = (2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)
+        n, factor = workload.length or workload.steps, 1.0
+        first = min(n, _FIRST) if n > _MOST_LISTED else n
+        angles = (2 * np.arange(1, first + 1) - 1) * math.pi / (4 * n + 2)
+        if first < n:
+            return (float(np.sum(0.5 / np.sin(angles))) + _least_rest(n, first)) / n
     return float(np.mean(0.5 / np.sin(angles))) * factor
+
+
+def _least_rest(n: int, first: int) -> float:
+    """Return at most the sum of the half cosecants of running sums without the first, to parts in 10^13.
+
+    They are taken in the middles of intervals of length h: `∫ f − h²/24 [f']` is what Euler and Maclaurin leave
+    of their sum times h, and what comes next is positive, since the fourth derivative of a cosecant is.
+    """
+    h = math.pi / (2 * n + 1)
+    start, end = first * h, n * h
+    integral = 0.5 * (math.log(math.tan(end / 2.0)) - math.log(math.tan(start / 2.0)))
+    slopes = [-math.cos(x) / (2.0 * math.sin(x) ** 2) for x in (start, end)]
+    return (integral - h * h / 24.0 * (slopes[1] - slopes[0])) / h
 
 
 def _equal_groups_mean(workload: GroupBy) -> float:

@@ -175,6 +175,17 @@ def test_averages_that_are_not_searched_for_say_so(workload, horizon):
     assert said not in so.plan(so.Continual(so.RunningSum(9)), ONE).explain()
 
 
+@pytest.mark.parametrize("length", [2**24 + 1, 2**30, 2**40])
+@pytest.mark.parametrize("horizon", ["hard", "soft"])
+def test_streams_of_any_length_are_near_a_bound(length, horizon):
+    """Within a thirtieth; and who has a hard horizon hears of what shorter ones have."""
+    plan = so.plan(so.Continual(so.RunningSum(length), horizon=horizon), ONE)
+    assert plan.mechanism == "blt-gaussian"
+    assert 1.0 < plan.optimality < 1.03
+    assert ("limit          two-diagonals" in plan.explain()) == (horizon == "hard")
+    assert "limit  " not in so.plan(so.Continual(so.RunningSum(4096), horizon="hard"), ONE, mechanism="blt").explain()
+
+
 @pytest.mark.parametrize("workload", [so.RunningSum, so.RunningAverage])
 @pytest.mark.parametrize(
     "mechanism", ["time-varying-blt", "two-diagonals", "blt", "identity", "honaker-tree", "optimal"]

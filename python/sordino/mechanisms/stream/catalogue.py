@@ -27,13 +27,14 @@ from sordino.mechanisms.catalogue import Entry
 from sordino.workloads import ExponentialSmoothing, MovingAverage, RunningAverage, RunningSum, Workload
 from sordino.workloads.continual import Horizon
 
-__all__ = ["STREAM_MECHANISMS", "StreamMechanism"]
+__all__ = ["MOST_TABLES", "STREAM_MECHANISMS", "StreamMechanism"]
 
 _SUMS = (RunningSum, RunningAverage)
 # Beyond these lengths the certified optimum, or tables for every step, take too much time or memory.
 _MOST_OPTIMAL = 1024
-_MOST_TABLES = 2**24
 _MOST_STEPS = 2**40
+MOST_TABLES = 2**24
+"""Steps of a stream with numbers for each of them."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class StreamMechanism(Entry):
             case "blt":
                 return sums or decay
             case "square-root":
-                return decay or (sums and hard and length <= _MOST_TABLES)
+                return decay or (sums and hard and length <= MOST_TABLES)
             case "two-diagonals" | "normalized-square-root":
-                return sums and hard and length <= _MOST_TABLES
+                return sums and hard and length <= MOST_TABLES
             case "time-varying-blt":
                 return sums and hard and length <= LONGEST_PREFIXES
             case "optimal":

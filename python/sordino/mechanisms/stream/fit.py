@@ -19,7 +19,7 @@ from sordino.accuracy.half_widths import gaussian_half_width
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.fits import Domain, DoorFit, Request, choose_domain
 from sordino.mechanisms.linear.common_noise import gaussian_ratio
-from sordino.mechanisms.stream.catalogue import StreamMechanism
+from sordino.mechanisms.stream.catalogue import MOST_TABLES, StreamMechanism
 from sordino.privacy.calibration import cost as calibrated_cost
 from sordino.privacy.calibration import noise_ratio
 from sordino.privacy.costs import Cost
@@ -336,6 +336,9 @@ class StreamFit(DoorFit):
         if self.optimality is not None and self.bound is not None:
             lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
             lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
+        sums = isinstance(asked.filter, RunningSum | RunningAverage)
+        if self.mechanism.strategy == "blt" and sums and asked.horizon == "hard" and self.steps > MOST_TABLES:
+            lines.append("limit          two-diagonals, nearer to the least error, is made for at most 2^24 steps")
         unsearched = self.mechanism.law == "gaussian" and self.mechanism.strategy != "time-varying-blt"
         if isinstance(asked.filter, RunningAverage) and unsearched and self.request.objective == "mean":
             lines.append(
