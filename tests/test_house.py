@@ -74,6 +74,27 @@ def test_importing_sordino_loads_the_core_alone():
     assert loaded.split() == ["sordino", "sordino._core"]
 
 
+_AT_ONCE = """
+import sys, threading, sordino
+sys.setswitchinterval(1e-5)
+names = ["report", "plan", "metrics", "tables", "Ledger", "restore", "tabulate", "Store", "adaptive", "RunningSum", "aio"]
+start, found = threading.Barrier(len(names)), []
+def fetch(name):
+    start.wait()
+    found.append(getattr(sordino, name))
+threads = [threading.Thread(target=fetch, args=(name,)) for name in names]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert len(found) == len(names)
+"""
+
+
+def test_threads_fetch_different_names_at_once():
+    """Each found half of a package in every second process, before one waited for another."""
+    for _ in range(8):
+        subprocess.run([sys.executable, "-c", _AT_ONCE], check=True)
+
+
 def test_the_picture_is_the_house():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert house.written(text) == text, "python scripts/house.py --write"

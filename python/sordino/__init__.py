@@ -14,6 +14,7 @@ What most people type is here; the rest is in `sordino.events`, `smooth`, `local
 """
 
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from sordino._core import __version__
@@ -188,16 +189,21 @@ _MADE_IN = {
 }
 
 
+# A package and its modules import each other: threads that came from both sides would find halves of them.
+_FETCHING = RLock()
+
+
 def __getattr__(name: str) -> Any:
     """Fetch a name when it is first asked for: whoever only imports sordino waits for nothing."""
     if name not in __all__:
         raise AttributeError(f"module 'sordino' has no attribute {name!r}")
-    if name not in _MADE_IN:
-        return import_module(f"sordino.{name}")
-    found = getattr(import_module(f"sordino.{_MADE_IN[name]}"), name)
-    globals()[name] = found
+    with _FETCHING:
+        if name not in _MADE_IN:
+            return import_module(f"sordino.{name}")
+        found = getattr(import_module(f"sordino.{_MADE_IN[name]}"), name)
+        globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
