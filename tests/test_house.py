@@ -2,9 +2,12 @@
 
 import ast
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import sordino
 
@@ -56,7 +59,7 @@ def test_facades_define_nothing():
 
 def test_names_are_fetched_from_where_they_are_imported_for_types():
     tree = ast.parse((house.PACKAGE / "__init__.py").read_text(encoding="utf-8"))
-    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     imports = [(node.module, alias.name) for node in typed.body for alias in node.names]
     made = {name: module.removeprefix("sordino.") for module, name in imports if module != "sordino"}
     modules = {name for module, name in imports if module == "sordino"}
@@ -93,6 +96,30 @@ def test_threads_fetch_different_names_at_once():
     """Each found half of a package in every second process, before one waited for another."""
     for _ in range(8):
         subprocess.run([sys.executable, "-c", _AT_ONCE], check=True)
+
+
+_FORKED = """
+import os, signal, sys, threading, time, sordino
+sys.setswitchinterval(1e-5)
+fetching = threading.Thread(target=lambda: sordino.plan)
+fetching.start()
+time.sleep(0.02)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    sordino.Ledger, sordino.plan
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+fetching.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_children_forked_while_a_thread_fetches_names_fetch_them_too():
+    """They waited for ever for a lock whose holder was not in them."""
+    for _ in range(3):
+        command = [sys.executable, "-W", "ignore", "-c", _FORKED]
+        assert subprocess.run(command, check=True, capture_output=True).stderr == b""
 
 
 def test_the_picture_is_the_house():

@@ -13,6 +13,7 @@ What most people type is here; the rest is in `sordino.events`, `smooth`, `local
 `adaptive`, `training`, `workloads`, `privacy`, `tables` and `errors`.
 """
 
+import os
 from importlib import import_module
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -191,6 +192,9 @@ _MADE_IN = {
 
 # A package and its modules import each other: threads that came from both sides would find halves of them.
 _FETCHING = RLock()
+if hasattr(os, "register_at_fork"):
+    # Whoever forks waits for what is being fetched: in the child nobody would end it.
+    os.register_at_fork(before=_FETCHING.acquire, after_in_parent=_FETCHING.release, after_in_child=_FETCHING.release)
 
 
 def __getattr__(name: str) -> Any:

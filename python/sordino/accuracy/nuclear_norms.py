@@ -116,7 +116,7 @@ def _line_mean(workload: AllRanges | RunningSum) -> float:
         angles = np.arange(1, n + 1) * (math.pi / (2 * n + 2))
     else:
         n, factor = workload.length or workload.steps, 1.0
-        first = min(n, _FIRST) if n > _MOST_LISTED else n
+        first = n if n <= _MOST_LISTED else _FIRST
         angles = (2 * np.arange(1, first + 1) - 1) * math.pi / (4 * n + 2)
         if first < n:
             return (float(np.sum(0.5 / np.sin(angles))) + _least_rest(n, first)) / n

@@ -67,7 +67,9 @@ def _after() -> None:
         lock = _held.pop()
         if lock._is_owned():
             lock.release()
-    _forking.release()
+    # Else this was imported while the process forked already.
+    if _forking._is_owned():  # type: ignore[attr-defined]
+        _forking.release()
 
 
 if hasattr(os, "register_at_fork"):
