@@ -324,9 +324,10 @@ class Discrepancy:
 def p_identity_of_line(
     workload: Workload,
     weights: list[float] | None,
-    start: NDArray[np.float64],
+    start: NDArray[np.float64] | None,
+    alone: bool,
     iterations: int,
-    progress: Callable[[int, float], bool | None] | None,
+    progress: _Report,
 ) -> Searched: ...
 def lower_bounds(queries: NDArray[np.float64], most: int, cell_weights: NDArray[np.float64]) -> LowerBounds: ...
 def discrepancy(queries: NDArray[np.float64], gap: float, starts: int, seed: int) -> Discrepancy: ...

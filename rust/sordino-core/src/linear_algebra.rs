@@ -22,6 +22,8 @@ const RANK_TOLERANCE: f64 = 1e-13;
 const STRIP: usize = 256;
 /// Numbers in a cache line.
 const LINE: usize = 8;
+/// Multiplications of a part of a product that has a thread of its own.
+const PART: usize = 1 << 23;
 /// Rows of the blocks that a tall matrix is decomposed by: so many for each column, at least.
 const BLOCK: usize = 16;
 const LEAST_BLOCK: usize = 1024;
@@ -331,6 +333,23 @@ pub(crate) fn solve_definite_columns(matrix: &Matrix, mut x: Matrix) -> Option<M
 pub(crate) fn transposed_product_of_columns(rows: usize, x: &[f64], y: &[f64]) -> Matrix {
     let view = |entries| MatRef::from_column_major_slice(entries, rows, entries.len() / rows);
     clean(view(x).transpose() * view(y))
+}
+
+/// `X Y` for `X` of so many rows, stored one column after another, over `out`, stored so as well.
+pub(crate) fn product_of_columns(out: &mut [f64], rows: usize, x: &[f64], y: &Matrix) {
+    let x = MatRef::from_column_major_slice(x, rows, y.nrows());
+    multiply(MatMut::from_column_major_slice_mut(out, rows, y.ncols()), x, y.as_ref());
+}
+
+/// `X Y` over `out`, a large one in parts side by side: how it is cut does not depend on the number of threads.
+fn multiply(out: MatMut<'_, f64>, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
+    if out.nrows() * out.ncols() * x.ncols() <= PART || out.ncols() < 2 * LINE {
+        matmul(out, Accum::Replace, x, y, 1.0, Par::Seq);
+        return clean(());
+    }
+    let at = (out.ncols() / 2).next_multiple_of(LINE);
+    let ((left, right), (before, after)) = (out.split_at_col_mut(at), y.split_at_col(at));
+    rayon::join(|| multiply(left, x, before), || multiply(right, x, after));
 }
 
 /// `Xᵀ Y` for matrices with so many rows, stored one column after another, over `out`, stored so as well.

@@ -226,28 +226,31 @@ pub(crate) fn p_identity(
     found(py, (p.columns + p.sums, p.strategy), None, Vec::new(), p.upper, p.iterations, interrupted)
 }
 
-/// Weighted sums beside the cells of ranges, running sums and cells, weighted by part: a strategy of `Θ` alone.
+/// The same of ranges, intervals, running sums, cells and few others, weighted by part: a strategy of `Θ` alone.
 #[pyfunction]
-#[pyo3(signature = (workload, weights, start, iterations, progress))]
+#[pyo3(signature = (workload, weights, start, alone, iterations, progress))]
 pub(crate) fn p_identity_of_line(
     py: Python<'_>,
     workload: PyRef<'_, Workload>,
     weights: Option<Vec<f64>>,
-    start: PyReadonlyArray2<'_, f64>,
+    start: Option<PyReadonlyArray2<'_, f64>>,
+    alone: bool,
     iterations: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
-    let cells = start.as_array().ncols().max(1);
-    let (workload, start) = (&workload.0, start.as_slice()?);
+    let workload = &workload.0;
+    let cells = workload.input_len().unwrap_or(0);
+    let start = start.as_ref().map(PyReadonlyArray2::as_slice).transpose()?;
     let mut reporter = Reporter::new(progress);
     let result = detached(py, || {
-        optimize::p_identity_of_line(workload, weights.as_deref(), start, iterations, &mut |iteration, gap| {
+        optimize::p_identity_of_line(workload, weights.as_deref(), start, alone, iterations, &mut |iteration, gap| {
             reporter.report(iteration, gap)
         })
     });
     let interrupted = reporter.interrupted(py)?;
     let (sums, upper, evaluations) = result.map_err(PyError::from)?;
-    found(py, (sums.len() / cells, sums), None, Vec::new(), upper, evaluations, interrupted)
+    let rows = sums.len() / cells.max(1);
+    found(py, (rows, sums), None, Vec::new(), upper, evaluations, interrupted)
 }
 
 /// Few rows that stand for all queries in the mean.

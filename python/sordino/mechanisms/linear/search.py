@@ -379,13 +379,16 @@ def _p_identity(search: _Search) -> Factorization:
     if of_filters(search.workload) and not of_ranges(search.workload):
         return _of_filters(search)
     if products is None or products.few_cells:
-        return _beside_cells(search, search.workload)
+        found = _beside_cells(search, search.workload)
+        if not len(found.factors[0]):
+            raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error")
+        return found
     if products.together:
         raise UnsupportedMechanismError("sums along the axes of so many cells are searched for by 'p-identity-tables'")
     (factors,) = products.parts
     totals = {factor: is_total(factor) for factor in factors}  # measured alone
-    found = {own: _row_of(own) if total else _sums_along(search, own) for own, total in totals.items()}
-    measured, beside = tuple(map(found.__getitem__, factors)), tuple(not totals[factor] for factor in factors)
+    along = {own: _row_of(own) if total else _sums_along(search, own) for own, total in totals.items()}
+    measured, beside = tuple(map(along.__getitem__, factors)), tuple(not totals[factor] for factor in factors)
     if not any(own and len(rows) for rows, own in zip(measured, beside, strict=True)):
         raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error along any axis")
     return Factorization(search.kind, search.law, search.objective, measured, beside_cells=beside)
@@ -427,27 +430,34 @@ def _sums_again(search: _Search, asked: Workload, rows: Array | None, before: Ar
 def _beside_cells(
     search: _Search, workload: Workload, rows: Array | None = None, start: Array | None = None
 ) -> Factorization:
-    if of_ranges(workload) and (workload.core.input_len or 0) > WRITTEN:
-        return _of_line(search, workload, start)
+    cells = workload.core.input_len or 0
     alone = start is not None
-    rows = _one(workload) if rows is None else rows
-    start = start if alone else _blocks(workload)
     steps = min(search.iterations, _AGAIN) if alone else search.iterations
+    if start is None and cells <= _LINE_CELLS:
+        start = _blocks(workload)
+    if rows is None and of_ranges(workload):
+        try:
+            return _of_line(search, workload, start, alone, steps)
+        except UnsupportedMechanismError:
+            if cells > WRITTEN:
+                raise
+    rows = _one(workload) if rows is None else rows
     found = _core.p_identity(rows, start, alone, steps, search.report)
     return _found(search, search.note(found))
 
 
-def _of_line(search: _Search, workload: Workload, start: Array | None) -> Factorization:
-    """The same of so many cells that queries and cells are not written out: from the blocks of a tree."""
-    steps = search.iterations if start is None else min(search.iterations, _AGAIN)
-    if start is None and (workload.core.input_len or 0) <= _LINE_CELLS:
-        start = _blocks(workload)
+def _of_line(search: _Search, workload: Workload, start: Array | None, alone: bool, steps: int) -> Factorization:
+    """The same of ranges, whose queries are not written out, and of many cells nothing but the sums."""
+    cells = workload.core.input_len or 0
     parts = workload.parts if isinstance(workload, Union) else ()
-    if start is None or any(part.answer_weights() is not None for part in parts):
+    if (start is None and cells > WRITTEN) or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
     weights = list(workload.weights) if isinstance(workload, Union) else None
-    found = search.note(_core.p_identity_of_line(workload.core, weights, start, steps, search.report))
-    return replace(_found(search, found), beside_cells=(True,))
+    found = search.note(_core.p_identity_of_line(workload.core, weights, start, alone, steps, search.report))
+    sums = found.strategy.reshape(-1, cells)
+    if cells > WRITTEN:
+        return replace(_found(search, found), factors=(sums,), beside_cells=(True,))
+    return replace(_found(search, found), factors=(_strategy(sums),))
 
 
 def _of_filters(search: _Search) -> Factorization:
@@ -486,6 +496,12 @@ def _sums(strategy: Array) -> Array:
     """Return the weighted sums without the cells before them, in units of what is left of these."""
     cells = strategy.shape[1]
     return np.ascontiguousarray(strategy[cells:] / np.diag(strategy[:cells]))
+
+
+def _strategy(sums: Array) -> Array:
+    """Return what is measured, the cells first: columns of norm 1."""
+    norms = 1.0 + sums.sum(axis=0)
+    return np.concatenate([np.diag(1.0 / norms), sums / norms])
 
 
 def _blocks(workload: Workload) -> Array | None:

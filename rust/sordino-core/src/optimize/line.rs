@@ -6,7 +6,6 @@
 //! its eigenvalues, which differ at the ends of the line alone. So it does for intervals, of which any are asked.
 
 use crate::error::Error;
-use crate::linear_algebra::Matrix;
 use crate::transform::fourier::RealFourier;
 use crate::workload::{Workload, intervals};
 use std::f64::consts::PI;
@@ -180,13 +179,15 @@ impl Line {
         }
     }
 
-    /// The diagonal of `W`, where no other queries are asked.
-    pub(super) fn gram_diagonal(&self) -> Option<Vec<f64>> {
+    /// How many queries have rows of their own.
+    pub(super) fn others(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The diagonal of `W`.
+    pub(super) fn gram_diagonal(&self) -> Vec<f64> {
         let n = self.len as f64;
         let value = |j: f64| (n + 1.0 - j) * (self.ranges * j + self.sums) + self.cells;
-        if !self.rows.is_empty() {
-            return None;
-        }
         let mut steps = vec![0.0; self.len + 1];
         for (first, last, weight) in &self.intervals {
             steps[*first] += weight;
@@ -196,66 +197,65 @@ impl Line {
             *sum += step;
             Some(*sum)
         });
-        Some((1..=self.len).zip(covered).map(|(j, own)| value(j as f64) + own).collect())
+        let others = |j: usize| self.rows.iter().map(|row| row[j] * row[j]).sum::<f64>();
+        (0..self.len).zip(covered).map(|(j, own)| value((j + 1) as f64) + own + others(j)).collect()
     }
 
-    /// `V W`, V of n columns, where no other queries are asked: `W_ij` is `min(i, j) (n + 1 − max(i, j))` of ranges and
+    /// `V W` over `out`, V of so many rows cell after cell: `W_ij` is `min(i, j) (n + 1 − max(i, j))` of ranges and
     /// `n + 1 − max(i, j)` of running sums, so that two sweeps do.
-    pub(super) fn times_gram(&self, v: &Matrix) -> Matrix {
-        let (p, n) = (v.nrows(), self.len);
-        let mut out = Matrix::zeros(p, n);
-        // Sums over the columns up to j, and from the last to beyond j.
-        let (mut ranges, mut sums, mut after) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
-        for j in 0..n {
+    pub(super) fn times_gram(&self, rows: usize, v: &[f64], out: &mut [f64]) {
+        let n = self.len;
+        // Sums over the cells up to j, and from the last to beyond j.
+        let (mut ranges, mut sums, mut after) = (vec![0.0; rows], vec![0.0; rows], vec![0.0; rows]);
+        for (j, (slots, v)) in out.chunks_exact_mut(rows).zip(v.chunks_exact(rows)).enumerate() {
             let (place, right) = ((j + 1) as f64, (n - j) as f64);
-            for (k, value) in v.col_as_slice(j).iter().enumerate() {
-                ranges[k] += place * value;
-                sums[k] += value;
-            }
-            for (k, slot) in out.col_as_slice_mut(j).iter_mut().enumerate() {
-                *slot = right * (self.ranges * ranges[k] + self.sums * sums[k]) + self.cells * v[(k, j)];
+            for (((slot, value), ranges), sum) in slots.iter_mut().zip(v).zip(&mut ranges).zip(&mut sums) {
+                *ranges += place * value;
+                *sum += value;
+                *slot = right * (self.ranges * *ranges + self.sums * *sum) + self.cells * value;
             }
         }
-        for j in (0..n).rev() {
-            let (place, right) = ((j + 1) as f64, (n - j) as f64);
-            for (k, slot) in out.col_as_slice_mut(j).iter_mut().enumerate() {
-                *slot += (self.ranges * place + self.sums) * after[k];
-            }
-            for (k, value) in v.col_as_slice(j).iter().enumerate() {
-                after[k] += right * value;
+        for (j, (slots, v)) in out.chunks_exact_mut(rows).zip(v.chunks_exact(rows)).enumerate().rev() {
+            let (place, right) = (self.ranges * (j + 1) as f64 + self.sums, (n - j) as f64);
+            for ((slot, value), after) in slots.iter_mut().zip(v).zip(&mut after) {
+                *slot += place * *after;
+                *after += right * value;
             }
         }
-        self.add_intervals(v, &mut out);
-        out
+        self.add_intervals(rows, v, out);
+        for row in &self.rows {
+            let mut answers = vec![0.0; rows];
+            for (v, entry) in v.chunks_exact(rows).zip(row).filter(|(_, entry)| **entry != 0.0) {
+                answers.iter_mut().zip(v).for_each(|(answer, v)| *answer += entry * v);
+            }
+            for (slots, entry) in out.chunks_exact_mut(rows).zip(row).filter(|(_, entry)| **entry != 0.0) {
+                slots.iter_mut().zip(&answers).for_each(|(slot, answer)| *slot += entry * answer);
+            }
+        }
     }
 
-    /// Of each interval the sum of its columns, added to all of them: by sums before each cell, and steps.
-    fn add_intervals(&self, v: &Matrix, out: &mut Matrix) {
+    /// Of each interval the sum of its cells, added to all of them: by sums before each cell, and steps.
+    fn add_intervals(&self, rows: usize, v: &[f64], out: &mut [f64]) {
         if self.intervals.is_empty() {
             return;
         }
-        let (p, n) = (v.nrows(), self.len);
-        let mut before = Matrix::zeros(p, n + 1);
-        for j in 0..n {
-            for k in 0..p {
-                before[(k, j + 1)] = before[(k, j)] + v[(k, j)];
-            }
+        let mut before = vec![0.0; v.len() + rows];
+        for k in 0..v.len() {
+            before[k + rows] = before[k] + v[k];
         }
-        let mut steps = Matrix::zeros(p, n + 1);
+        let mut steps = vec![0.0; v.len() + rows];
         for (first, last, weight) in &self.intervals {
-            for k in 0..p {
-                let sum = weight * (before[(k, *last + 1)] - before[(k, *first)]);
-                steps[(k, *first)] += sum;
-                steps[(k, *last + 1)] -= sum;
+            let (first, end) = (first * rows, (last + 1) * rows);
+            for k in 0..rows {
+                let sum = weight * (before[end + k] - before[first + k]);
+                steps[first + k] += sum;
+                steps[end + k] -= sum;
             }
         }
-        let mut sums = vec![0.0; p];
-        for j in 0..n {
-            for (k, slot) in out.col_as_slice_mut(j).iter_mut().enumerate() {
-                sums[k] += steps[(k, j)];
-                *slot += sums[k];
-            }
+        for k in rows..v.len() {
+            steps[k] += steps[k - rows];
         }
+        out.iter_mut().zip(steps).for_each(|(slot, step)| *slot += step);
     }
 
     /// What intervals add to the diagonal in the modes: the sum of a mode over an interval is a difference of two cosines
@@ -410,7 +410,7 @@ pub fn root_diagonal(workload: &Workload, weights: Option<&[f64]>) -> Result<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear_algebra::{from_rows, product, symmetric_eigen, transposed_product};
+    use crate::linear_algebra::{Matrix, from_rows, product, symmetric_eigen, transposed_product};
 
     fn sums(len: usize) -> Workload {
         Workload::Linear { kernel: vec![1.0; len], len, center: 0 }
@@ -481,16 +481,20 @@ mod tests {
     #[test]
     fn products_are_those_of_the_matrix() {
         for len in [1usize, 2, 3, 8, 21] {
-            let parts = vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }, intervals(len)];
-            let (workload, weights) = (union(parts), [0.7, 3.0, 2.0, 5.0]);
+            let others = (0..2 * len).map(|k| (k % 3) as f64 - 0.5).collect();
+            let others = Workload::Matrix { rows: 2, columns: len, entries: others };
+            let parts = vec![Workload::Ranges { len }, sums(len), Workload::Histogram { len }, intervals(len), others];
+            let (workload, weights) = (union(parts), [0.7, 3.0, 2.0, 5.0, 1.5]);
             let (gram, line) = (gram(&workload, &weights), Line::of(&workload, Some(&weights)).unwrap());
-            let v = from_rows(2, len, &(0..2 * len).map(|k| ((k * 7) % 11) as f64 - 3.0).collect::<Vec<_>>());
-            let (known, found) = (product(&v, &gram), line.times_gram(&v));
+            let v: Vec<f64> = (0..2 * len).map(|k| ((k * 7) % 11) as f64 - 3.0).collect();
+            let rows = Matrix::from_fn(2, len, |k, j| v[2 * j + k]);
+            let (known, mut found) = (product(&rows, &gram), vec![f64::NAN; 2 * len]);
+            line.times_gram(2, &v, &mut found);
             for j in 0..len {
                 for k in 0..2 {
-                    assert!((known[(k, j)] - found[(k, j)]).abs() <= 1e-10 * gram[(0, 0)].max(1.0) * len as f64);
+                    assert!((known[(k, j)] - found[2 * j + k]).abs() <= 1e-10 * gram[(0, 0)].max(1.0) * len as f64);
                 }
-                assert!((line.gram_diagonal().unwrap()[j] / gram[(j, j)] - 1.0).abs() < 1e-12);
+                assert!((line.gram_diagonal()[j] / gram[(j, j)] - 1.0).abs() < 1e-12);
             }
         }
     }

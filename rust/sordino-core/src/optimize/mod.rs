@@ -9,7 +9,7 @@
 //! | `minimum_ellipsoid.rs` | least `det F` with all `‖F^{-1} a_j‖ ≤ 1` | volume, to `(1 + gap)^{r/2}` |
 //! | `base_decomposition.rs` | orthogonal subspaces from the shortest axes of such ellipsoids | – |
 //! | `dense_strategy.rs` | noise on these subspaces, of the best levels | root mean squared error |
-//! | `p_identity.rs` | `min tr (BᵀB)^{-1} AᵀA`, unit ℓ1 columns, `B = [I; Θ] D^{-1}` | root mean squared error, ε = 1 |
+//! | `p_identity/` | `min tr (BᵀB)^{-1} AᵀA`, unit ℓ1 columns, `B = [I; Θ] D^{-1}` | root mean squared error, ε = 1 |
 //! | `table_cover/` | marginal tables to measure, and their shares of the ℓ1 sensitivity | root mean squared error, ε = 1 |
 //! | `prefix_sums.rs` | either, for prefix sums, rotated lower triangular | the same |
 //!
