@@ -181,6 +181,8 @@ class Strategy:
     @staticmethod
     def balanced_union(workload: Workload, weights: list[float]) -> Strategy: ...
     @staticmethod
+    def weighted_tree_union(workload: Workload, weights: list[float]) -> Strategy: ...
+    @staticmethod
     def fourier_union(workload: Workload, weights: list[float]) -> Strategy: ...
     @staticmethod
     def nested_product(workload: Workload, unit: _Relation) -> Strategy: ...
@@ -324,8 +326,9 @@ class Discrepancy:
 def p_identity_of_line(
     workload: Workload,
     weights: list[float] | None,
-    start: NDArray[np.float64] | None,
+    starts: list[NDArray[np.float64]],
     alone: bool,
+    most_uneven: float,
     iterations: int,
     progress: _Report,
 ) -> Searched: ...
@@ -349,7 +352,12 @@ def dense_strategy(
     queries: NDArray[np.float64], coefficients: str, law: str, gap: float, iterations: int, progress: _Report
 ) -> Searched: ...
 def p_identity(
-    queries: NDArray[np.float64], start: NDArray[np.float64] | None, alone: bool, iterations: int, progress: _Report
+    queries: NDArray[np.float64],
+    starts: list[NDArray[np.float64]],
+    alone: bool,
+    most_uneven: float,
+    iterations: int,
+    progress: _Report,
 ) -> Searched: ...
 def nearest_cells(
     strategy: Strategy,
@@ -1010,8 +1018,8 @@ def block_gram(workload: Workload, weights: list[float], block: int) -> NDArray[
 def joint_errors(
     asked: Workload, weights: NDArray[np.float64] | None, law: str, rows: NDArray[np.float64]
 ) -> tuple[float, list[tuple[float, float]]]: ...
-def tree_blocks(workload: Workload) -> list[tuple[int, int]]:
-    """Sizes of the blocks that a weighted tree measures, and their weights."""
+def tree_blocks(workload: Workload, weights: list[float] | None = None) -> list[tuple[int, int]]:
+    """Sizes of the blocks that a weighted tree measures, and their weights, of a union whose parts have these."""
 
 def checkpoint_header(checkpoint: bytes) -> bytes:
     """The public header of a checkpoint."""

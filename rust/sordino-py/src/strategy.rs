@@ -124,6 +124,14 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// Blocks of a few sizes for a union of ranges, intervals, moving and running sums and cells, weighted by part.
+    #[staticmethod]
+    fn weighted_tree_union(py: Python<'_>, workload: PyRef<'_, Workload>, weights: Vec<f64>) -> PyResult<Self> {
+        let core = &workload.0;
+        let core = detached(py, || strategy::weighted_tree_union(core, &weights)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// The parts of a union, each measured by its strategy with the best share for the weights of their squared errors, or for
     /// the largest error.
     #[staticmethod]
@@ -486,9 +494,14 @@ pub(crate) fn joint_errors(
     Ok(detached(py, || strategy::joint_errors(asked, weights, law.0, rows)).map_err(PyError::from)?)
 }
 
-/// Sizes of the blocks that a weighted tree measures, and their weights.
+/// Sizes of the blocks that a weighted tree measures, and their weights, of a union whose parts have these.
 #[pyfunction]
-pub(crate) fn tree_blocks(py: Python<'_>, workload: PyRef<'_, Workload>) -> Result<Vec<(usize, i64)>, PyError> {
+#[pyo3(signature = (workload, weights=None))]
+pub(crate) fn tree_blocks(
+    py: Python<'_>,
+    workload: PyRef<'_, Workload>,
+    weights: Option<Vec<f64>>,
+) -> Result<Vec<(usize, i64)>, PyError> {
     let workload = &workload.0;
-    Ok(detached(py, || strategy::tree_blocks(workload))?)
+    Ok(detached(py, || strategy::tree_blocks(workload, weights.as_deref()))?)
 }

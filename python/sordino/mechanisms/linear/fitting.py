@@ -44,6 +44,8 @@ _LISTED = 2**22
 _COUNTS = 2**24
 # Rounding of estimates over their standard error, at most.
 _LOST = 0.01
+# Strategies that know the mean over parts of different weights.
+_SPREAD_BY_PART = {"balanced", "p-identity", "split", "weighted-tree"}
 
 
 def _choose_domain(strategy: _core.Strategy, request: Request, ratio: float) -> tuple[Domain, _core.Door]:
@@ -205,6 +207,8 @@ def _closed_form(
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
     if mechanism.name == "fourier-gaussian" and isinstance(workload, Union):
         return _core.Strategy.fourier_union(workload.core, list(workload.weights))
+    if mechanism.strategy == "weighted-tree" and isinstance(workload, Union):
+        return _core.Strategy.weighted_tree_union(workload.core, list(workload.weights))
     if mechanism.strategy == "balanced" and isinstance(workload, Union):
         return _core.Strategy.balanced_union(workload.core, list(workload.weights))
     return _core.Strategy(workload.core, mechanism.measures, mechanism.law, branching)
@@ -287,7 +291,7 @@ def _variances(
         variances = strategy.variances()
         return variances, float(np.average(variances, weights=weights)), float(variances.max())
     weighted = isinstance(workload, Union) and not workload.is_even
-    spread = None if weighted and mechanism.strategy not in {"balanced", "p-identity", "split"} else strategy.spread()
+    spread = None if weighted and mechanism.strategy not in _SPREAD_BY_PART else strategy.spread()
     if spread is None:
         raise UnsupportedMechanismError("this mechanism lists its answers: there are more than 2**26")
     return None, *spread

@@ -58,6 +58,10 @@ _OPERATIONS = 5 * 10**9
 # Steps of one of many searches along an axis, and cells up to which other starts are tried in it.
 _AGAIN = 100
 _FEW_CELLS = 256
+# Variance of a weighted sum of the cells over that of its measurement, at most: so that the cells keep their digits,
+# which axes share.
+_MOST_UNEVEN = 1e6
+_MOST_UNEVEN_ALONG_AXES = 1e4
 # Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
 _BLOCKS = (64, 128, 256)
 _FEW_FILTERED = 512
@@ -415,7 +419,7 @@ def _sums_along(search: _Search, asked: Workload, rows: Array | None = None, sta
     cells = asked.core.input_len or 0
     if type(asked) is Histogram:
         return np.zeros((0, cells), dtype=np.float64)
-    found = _beside_cells(search, asked, rows, start)
+    found = _beside_cells(search, asked, rows, start, _MOST_UNEVEN_ALONG_AXES)
     (sums,) = found.factors
     return sums if found.beside_cells else _sums(sums)
 
@@ -428,32 +432,39 @@ def _sums_again(search: _Search, asked: Workload, rows: Array | None, before: Ar
 
 
 def _beside_cells(
-    search: _Search, workload: Workload, rows: Array | None = None, start: Array | None = None
+    search: _Search,
+    workload: Workload,
+    rows: Array | None = None,
+    start: Array | None = None,
+    most_uneven: float = _MOST_UNEVEN,
 ) -> Factorization:
     cells = workload.core.input_len or 0
     alone = start is not None
     steps = min(search.iterations, _AGAIN) if alone else search.iterations
-    if start is None and cells <= _LINE_CELLS:
-        start = _blocks(workload)
+    starts = [] if start is None else [start]
+    if not alone and cells <= _LINE_CELLS:
+        starts = _starts(workload)
     if rows is None and of_ranges(workload):
         try:
-            return _of_line(search, workload, start, alone, steps)
+            return _of_line(search, workload, starts, alone, (most_uneven, steps))
         except UnsupportedMechanismError:
             if cells > WRITTEN:
                 raise
     rows = _one(workload) if rows is None else rows
-    found = _core.p_identity(rows, start, alone, steps, search.report)
+    found = _core.p_identity(rows, starts, alone, most_uneven, steps, search.report)
     return _found(search, search.note(found))
 
 
-def _of_line(search: _Search, workload: Workload, start: Array | None, alone: bool, steps: int) -> Factorization:
+def _of_line(
+    search: _Search, workload: Workload, starts: list[Array], alone: bool, limits: tuple[float, int]
+) -> Factorization:
     """The same of ranges, whose queries are not written out, and of many cells nothing but the sums."""
     cells = workload.core.input_len or 0
     parts = workload.parts if isinstance(workload, Union) else ()
-    if (start is None and cells > WRITTEN) or any(part.answer_weights() is not None for part in parts):
+    if (not starts and cells > WRITTEN) or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
-    weights = list(workload.weights) if isinstance(workload, Union) else None
-    found = search.note(_core.p_identity_of_line(workload.core, weights, start, alone, steps, search.report))
+    weights = _part_weights(workload)
+    found = search.note(_core.p_identity_of_line(workload.core, weights, starts, alone, *limits, search.report))
     sums = found.strategy.reshape(-1, cells)
     if cells > WRITTEN:
         return replace(_found(search, found), factors=(sums,), beside_cells=(True,))
@@ -465,7 +476,7 @@ def _of_filters(search: _Search) -> Factorization:
     cells, found = search.workload.core.input_len or 0, []
     if cells <= _FEW_FILTERED:
         rows, scale = condensed(search.workload)
-        whole = search.note(_core.p_identity(rows, None, False, search.iterations, search.report))
+        whole = search.note(_core.p_identity(rows, [], False, _MOST_UNEVEN, search.iterations, search.report))
         found.append((whole.upper * scale * math.sqrt(len(rows)), _found(search, whole)))
     blocks = (_of_blocks(search, size) for size in _BLOCKS if size < cells)
     found += [own for own in blocks if own is not None]
@@ -480,12 +491,12 @@ def _of_blocks(search: _Search, size: int) -> tuple[float, Factorization] | None
     What is left of the error is the sum over the blocks.
     """
     workload = search.workload
-    weights = list(workload.weights) if isinstance(workload, Union) else [1.0]
+    weights = _part_weights(workload) or [1.0]
     parts = workload.parts if isinstance(workload, Union) else (workload,)
     counted = sum(weight * part.core.answers_len for weight, part in zip(weights, parts, strict=True))
     values, vectors = np.linalg.eigh(_core.block_gram(workload.core, weights, size).reshape(size, size) / counted)
     rows = np.ascontiguousarray((np.sqrt(np.clip(values, 0.0, None)) * vectors).T)
-    found = search.note(_core.p_identity(rows, None, False, search.iterations, search.report))
+    found = search.note(_core.p_identity(rows, [], False, _MOST_UNEVEN, search.iterations, search.report))
     sums = _sums(found.strategy)
     if not len(sums):
         return None
@@ -504,16 +515,52 @@ def _strategy(sums: Array) -> Array:
     return np.concatenate([np.diag(1.0 / norms), sums / norms])
 
 
+def _part_weights(workload: Workload) -> list[float] | None:
+    return list(workload.weights) if isinstance(workload, Union) else None
+
+
+def _starts(workload: Workload) -> list[Array]:
+    """Return weighted sums to start from, shape (sums, cells) each: the blocks of a tree, and those of all parts."""
+    starts = [_blocks(workload)]
+    if isinstance(workload, Union) and not workload.is_even:
+        starts.append(_blocks_of_parts(workload))
+    return [start for start in starts if start is not None]
+
+
 def _blocks(workload: Workload) -> Array | None:
     """Return the weighted blocks of a tree over the cells, one a row, None if none serves or no blocks pay."""
     try:
-        (_, single), *blocks = _core.tree_blocks(workload.core)
+        (_, single), *blocks = _core.tree_blocks(workload.core, _part_weights(workload))
     except UnsupportedMechanismError:
         return None
+    return _rows_of_blocks(workload, {size: weight / single for size, weight in blocks})
+
+
+def _blocks_of_parts(workload: Union) -> Array | None:
+    """Return what the parts are measured by, trees, cells and totals, each with its best share of the privacy."""
+    blocks, totals = {1: 0.0}, []
+    for part, counted in zip(workload.parts, workload.weights, strict=True):
+        if is_total(part):
+            totals.append(np.cbrt(2.0 * counted) * _row_of(part))
+            continue
+        tree = [(1, 1)] if type(part) is Histogram else _core.tree_blocks(part.core)
+        known = _core.Strategy(part.core, "weighted-tree", "laplace").spread()
+        if known is None:
+            return None
+        column = sum(weight for _, weight in tree)
+        share = np.cbrt(counted * part.core.answers_len * known[0] * column**2)
+        for size, weight in tree:
+            blocks[size] = blocks.get(size, 0.0) + share * weight / column
+    single = blocks.pop(1)
+    rows = _rows_of_blocks(workload, blocks)
+    return np.concatenate([*totals, *([] if rows is None else [rows])]) / single if single else None
+
+
+def _rows_of_blocks(workload: Workload, blocks: dict[int, float]) -> Array | None:
+    """Return the blocks of cells of these sizes, one a row with the weight of its size."""
     cells = np.arange(workload.core.input_len or 0)
-    rows = [cells // size == k for size, _ in blocks for k in range(-(-len(cells) // size))]
-    weights = [weight / single for size, weight in blocks for _ in range(-(-len(cells) // size))]
-    return np.array(weights)[:, None] * np.array(rows, dtype=np.float64) if rows else None
+    rows = [weight * (cells // size == k) for size, weight in blocks.items() for k in range(-(-len(cells) // size))]
+    return np.array(rows, dtype=np.float64) if rows else None
 
 
 def _universal(search: _Search) -> Factorization:

@@ -179,6 +179,21 @@ impl Line {
         }
     }
 
+    /// The queries, each weight times a factor.
+    pub(super) fn scaled(mut self, factor: f64) -> Self {
+        for weight in [&mut self.ranges, &mut self.sums, &mut self.cells] {
+            *weight *= factor;
+        }
+        self.intervals.iter_mut().for_each(|(_, _, weight)| *weight *= factor);
+        self.rows.iter_mut().flatten().for_each(|entry| *entry *= factor.sqrt());
+        self
+    }
+
+    /// Multiplications of a row of `V` with `W`.
+    pub(super) fn work_of_a_row(&self) -> usize {
+        (8 + 2 * self.rows.len()) * self.len + 4 * self.intervals.len()
+    }
+
     /// How many queries have rows of their own.
     pub(super) fn others(&self) -> usize {
         self.rows.len()

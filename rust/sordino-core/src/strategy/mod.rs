@@ -64,7 +64,7 @@ pub use product::{nested_product, p_identity_product};
 pub use recipe::{Mechanism, Recipe};
 pub use repeated::{block_gram, p_identity_of_blocks};
 pub use split::split;
-pub use weighted_tree::tree_blocks;
+pub use weighted_tree::{tree_blocks, weighted_tree_union};
 
 use crate::error::Error;
 use crate::unit::Unit;

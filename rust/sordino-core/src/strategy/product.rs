@@ -216,7 +216,9 @@ impl Product {
                 .map(|groups| Axis::Groups(Box::new(groups))),
             Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),
             Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),
-            _ if geometry == Geometry::L1 => WeightedTree::new(factor, bits).map(|tree| Axis::Tree(Box::new(tree))),
+            _ if geometry == Geometry::L1 => {
+                WeightedTree::new(factor, None, bits).map(|tree| Axis::Tree(Box::new(tree)))
+            }
             _ => Balanced::new(factor, None, precision).map(|root| Axis::Root(Box::new(root))),
         };
         let axes = factors.iter().map(axis).collect::<Result<_, _>>()?;

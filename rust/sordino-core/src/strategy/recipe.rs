@@ -104,7 +104,7 @@ impl Recipe {
                 Box::new(Product::new(&workload, geometry, None)?)
             }
             (Mechanism::WeightedTree, _) if !gaussian => {
-                on_merged_cells(&workload, |own| Ok(Box::new(WeightedTree::new(own, WEIGHT_BITS)?)))?
+                on_merged_cells(&workload, |own| Ok(Box::new(WeightedTree::new(own, None, WEIGHT_BITS)?)))?
             }
             (Mechanism::Balanced, Workload::Kronecker { .. }) if gaussian => {
                 Box::new(Product::new(&workload, geometry, None)?)

@@ -40,6 +40,8 @@ struct Level {
 #[derive(Debug, Clone)]
 pub(super) struct WeightedTree {
     workload: Workload,
+    /// How much the squared errors of each part of a union count.
+    counted: Vec<f64>,
     len: usize,
     /// Cells with the zeros that fill the last block.
     padded: usize,
@@ -91,7 +93,7 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
             tap * tap * windows.map(|(first, last)| overlaps(first, last, size)).sum::<f64>()
         }
         (Workload::Union { parts }, ..) => {
-            return parts.iter().try_fold(0.0, |sum, part| Ok(sum + block_trace(part, size)?));
+            return blocks_trace(parts, &vec![1.0; parts.len()], size);
         }
         _ => {
             return Err(Error::Unsupported(
@@ -100,6 +102,11 @@ fn block_trace(workload: &Workload, size: usize) -> Result<f64, Error> {
         }
     };
     Ok(sum / size as f64)
+}
+
+/// The same of parts of which each counts so much.
+fn blocks_trace(parts: &[Workload], counted: &[f64], size: usize) -> Result<f64, Error> {
+    parts.iter().zip(counted).try_fold(0.0, |sum, (part, own)| Ok(sum + own * block_trace(part, size)?))
 }
 
 /// `Σ_l τ_l/Γ_l` of weights that sum to 1.
@@ -134,19 +141,32 @@ fn weight_of<'a>(levels: impl Iterator<Item = &'a Level>) -> Upper {
     Upper::integer(levels.map(|level| u128::from(level.weight.unsigned_abs())).sum())
 }
 
-/// Sizes of the blocks that the weighted tree of ranges, intervals, moving and running sums and cells measures, and their weights.
+/// Sizes of the blocks that the weighted tree of ranges, intervals, moving and running sums and cells measures, and their
+/// weights; `counted` are those of the squared errors of the parts of a union.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads.
-pub fn tree_blocks(workload: &Workload) -> Result<Vec<(usize, i64)>, Error> {
-    Ok(WeightedTree::new(workload, WEIGHT_BITS)?.levels.iter().map(|level| (level.size, level.weight)).collect())
+pub fn tree_blocks(workload: &Workload, counted: Option<&[f64]>) -> Result<Vec<(usize, i64)>, Error> {
+    let tree = WeightedTree::new(workload, counted, WEIGHT_BITS)?;
+    Ok(tree.levels.iter().map(|level| (level.size, level.weight)).collect())
+}
+
+/// The weighted tree of a union whose parts count so much.
+///
+/// # Errors
+/// As [`tree_blocks`].
+pub fn weighted_tree_union(workload: &Workload, counted: &[f64]) -> Result<Box<dyn Strategy>, Error> {
+    Ok(Box::new(WeightedTree::new(workload, Some(counted), WEIGHT_BITS)?))
 }
 
 impl WeightedTree {
-    pub(super) fn new(workload: &Workload, bits: u32) -> Result<Self, Error> {
-        let len = workload.table_len()?;
+    pub(super) fn new(workload: &Workload, counted: Option<&[f64]>, bits: u32) -> Result<Self, Error> {
+        let (len, parts) = (workload.table_len()?, workload.parts());
+        let counted = counted.map_or_else(|| vec![1.0; parts.len()], <[f64]>::to_vec);
+        Error::check_len("weights", parts.len(), counted.len())?;
         let sizes: Vec<usize> = std::iter::successors(Some(1), |size| (*size < len).then_some(2 * size)).collect();
-        let traces = sizes.par_iter().map(|size| block_trace(workload, *size)).collect::<Result<Vec<_>, _>>()?;
+        let traces =
+            sizes.par_iter().map(|size| blocks_trace(parts, &counted, *size)).collect::<Result<Vec<_>, _>>()?;
         let tau: Vec<f64> = (0..sizes.len()).map(|l| traces[l] - traces.get(l + 1).unwrap_or(&0.0)).collect();
         let scale = 2f64.powi(bits as i32);
         let mut weights: Vec<i64> =
@@ -160,7 +180,7 @@ impl WeightedTree {
             .map(|(size, weight)| Level { size, weight, taken: 1.0, inverse: 0.0 })
             .collect();
         let padded = len.next_multiple_of(levels.last().map_or(1, |level| level.size));
-        Ok(Self { workload: workload.clone(), len, padded, levels, factors: Vec::new() }.with_factors(&[]))
+        Ok(Self { workload: workload.clone(), counted, len, padded, levels, factors: Vec::new() }.with_factors(&[]))
     }
 
     /// The same blocks, answered for noise that is smaller by a factor on each level; none for 1.
@@ -316,14 +336,16 @@ impl Strategy for WeightedTree {
         if matches!(&self.workload, Workload::Intervals { weights, .. } if !weights.is_empty()) {
             return None;
         }
-        let answers = self.workload.answers_len();
-        let total = self.error(|level| block_trace(&self.workload, level.size).expect("other workloads were refused"));
+        let parts = self.workload.parts();
+        let trace = |level: &Level| blocks_trace(parts, &self.counted, level.size);
+        let total = self.error(|level| trace(level).expect("other workloads were refused"));
+        let answers: f64 = parts.iter().zip(&self.counted).map(|(part, own)| own * part.answers_len() as f64).sum();
         let largest = self.workload.is_listed().then(|| {
-            let mut variances = vec![0.0; answers];
+            let mut variances = vec![0.0; self.workload.answers_len()];
             self.variances(&mut variances);
             spread(&variances).1
         });
-        Some((2.0 * total / answers as f64, largest))
+        Some((2.0 * total / answers, largest))
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
@@ -405,12 +427,37 @@ mod tests {
     #[test]
     fn ranges_have_the_known_error() {
         for (len, known) in [(64, 6.047), (256, 8.885), (1024, 12.430)] {
-            let tree = WeightedTree::new(&Workload::Ranges { len }, super::WEIGHT_BITS).unwrap();
+            let tree = WeightedTree::new(&Workload::Ranges { len }, None, super::WEIGHT_BITS).unwrap();
             let mut variances = vec![0.0; len * (len + 1) / 2];
             tree.variances(&mut variances);
             let column = tree.sensitivity(Unit::add_remove(1, None).unwrap()).unwrap().get();
             let rmse = column * (variances.iter().sum::<f64>() / variances.len() as f64).sqrt();
             assert!(rmse < known * 1.001, "{len}: {rmse}");
         }
+    }
+
+    /// A total beside ranges, and the wavelet of many blocks: the weights decide.
+    #[test]
+    fn blocks_know_the_weights_of_parts() {
+        let len = 256;
+        let total = Workload::Intervals { len, ends: vec![(0, len as u32 - 1)], weights: Vec::new() };
+        let union = Workload::Union { parts: vec![Workload::Ranges { len }, total] };
+        for counted in [[1.0, 1.0], [1.0, 1e5], [3.0, 1e9]] {
+            let tree = WeightedTree::new(&union, Some(&counted), super::WEIGHT_BITS).unwrap();
+            let mut variances = vec![0.0; union.answers_len()];
+            tree.variances(&mut variances);
+            let ranges = counted[0] * variances[..variances.len() - 1].iter().sum::<f64>();
+            let answers = counted[0] * (variances.len() - 1) as f64 + counted[1];
+            let mean = (ranges + counted[1] * variances[variances.len() - 1]) / answers;
+            assert!((tree.spread().unwrap().0 / mean - 1.0).abs() < 1e-9);
+            let column = |tree: &WeightedTree| tree.column().get().powi(2);
+            let even = WeightedTree::new(&union, None, super::WEIGHT_BITS).unwrap();
+            even.variances(&mut variances);
+            let ranges = counted[0] * variances[..variances.len() - 1].iter().sum::<f64>();
+            let blind = (ranges + counted[1] * variances[variances.len() - 1]) / answers;
+            assert!(column(&tree) * mean <= column(&even) * blind * (1.0 + 1e-3));
+            assert_eq!(counted[1] > 1.0, column(&tree) * mean < 0.5 * column(&even) * blind);
+        }
+        assert!(WeightedTree::new(&union, Some(&[1.0]), super::WEIGHT_BITS).is_err());
     }
 }

@@ -8,30 +8,38 @@ use crate::optimize::Progress;
 const MEMORY: usize = 10;
 /// A relative improvement below this, so many times in a row, ends a search.
 const NEGLIGIBLE: (f64, usize) = (1e-7, 5);
-/// Variance of a weighted sum of the cells over that of its measurement, at most: strategies along axes allow for little more.
-const UNEVEN: f64 = 9e5;
 
-/// Minimises over `Θ ≥ 0` by a projected quasi-Newton method of limited memory in the entries that may move (Nocedal & Wright
+/// What ends a search, and what bounds it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Evaluations.
+    pub(super) iterations: usize,
+    /// Multiplications.
+    pub(super) work: f64,
+    /// Sum of the squared weights of one sum: beyond it the cells lose their digits.
+    pub(super) most_uneven: f64,
+}
+
+/// Minimises over `Θ ≥ 0`, squared weights of each sum bounded, by a projected quasi-Newton method of limited memory in the entries that may move (Nocedal & Wright
 /// 2006, ch. 7).
 pub(super) struct Descent<'a, 'b> {
     gram: &'a Gram,
     progress: &'a mut Progress<'b>,
     pub(super) iterations: usize,
-    limit: usize,
-    /// Weights beyond this leave no digits to the cells.
-    largest: f64,
+    limits: Limits,
+    work: f64,
     pub(super) stopped: bool,
     spare: Spare,
 }
 
 impl<'a, 'b> Descent<'a, 'b> {
-    pub(super) fn new(gram: &'a Gram, limit: usize, progress: &'a mut Progress<'b>) -> Self {
-        let largest = (UNEVEN / gram.cells() as f64).sqrt();
-        Self { gram, progress, iterations: 0, limit, largest, stopped: false, spare: Spare::default() }
+    pub(super) fn new(gram: &'a Gram, limits: Limits, progress: &'a mut Progress<'b>) -> Self {
+        Self { gram, progress, iterations: 0, limits, work: 0.0, stopped: false, spare: Spare::default() }
     }
 
     /// A walk from weights; `None` if their error is not known.
-    pub(super) fn from(&mut self, start: Vec<f64>) -> Option<Walk> {
+    pub(super) fn from(&mut self, mut start: Vec<f64>) -> Option<Walk> {
+        bound(&mut start, self.gram.cells(), self.limits.most_uneven);
         let point = Point::new(self.gram, start, &mut self.spare)?;
         Some(Walk { point, free: Vec::new(), memory: Vec::new(), stalled: 0, ended: false })
     }
@@ -43,7 +51,7 @@ impl<'a, 'b> Descent<'a, 'b> {
             if self.stopped || *ended {
                 return;
             }
-            let before = std::mem::replace(free, point.free(self.largest));
+            let before = std::mem::replace(free, point.free());
             let slope: Vec<f64> = free.iter().map(|k| point.gradient[*k as usize]).collect();
             collect(&before, free, memory);
             let mut direction = direction(&slope, memory);
@@ -58,9 +66,11 @@ impl<'a, 'b> Descent<'a, 'b> {
             }
             let mut length = if memory.is_empty() { (0.3 / longest).min(1.0) } else { 1.0 };
             let next = loop {
-                let (trial, moved) = point.moved(free, &direction, (length, self.largest), &mut self.spare);
+                let mut trial = point.moved(free, &direction, length, &mut self.spare);
+                bound(&mut trial, self.gram.cells(), self.limits.most_uneven);
+                let moved = point.slope_to(free, &trial);
                 let reached = Point::new(self.gram, trial, &mut self.spare);
-                self.count();
+                self.count(point);
                 if let Some(next) = reached.filter(|next| next.value <= point.value + 1e-4 * moved) {
                     break Some(next);
                 }
@@ -93,10 +103,29 @@ impl<'a, 'b> Descent<'a, 'b> {
         self.spare.give(pair.turned);
     }
 
-    fn count(&mut self) {
+    fn count(&mut self, at: &Point) {
         self.iterations += 1;
+        self.work += at.work;
         // Nothing bounds the least error: the gap is not known.
-        self.stopped |= (self.progress)(self.iterations, f64::INFINITY).is_break() || self.iterations >= self.limit;
+        self.stopped |= (self.progress)(self.iterations, f64::INFINITY).is_break()
+            || self.iterations >= self.limits.iterations
+            || self.work >= self.limits.work;
+    }
+}
+
+/// Shrinks the sums, cell after cell, whose squared weights are more than so much together.
+fn bound(sums: &mut [f64], cells: usize, most: f64) {
+    let count = sums.len() / cells;
+    if sums.iter().all(|weight| weight * weight * cells as f64 <= most) {
+        return;
+    }
+    let mut squares = vec![0.0; count];
+    for cell in sums.chunks_exact(count) {
+        squares.iter_mut().zip(cell).for_each(|(sum, weight)| *sum += weight * weight);
+    }
+    let factors: Vec<f64> = squares.into_iter().map(|sum: f64| (most / sum).sqrt().min(1.0)).collect();
+    for cell in sums.chunks_exact_mut(count) {
+        cell.iter_mut().zip(&factors).for_each(|(weight, factor)| *weight *= factor);
     }
 }
 

@@ -11,6 +11,9 @@ use std::ops::Range;
 /// Numbers of a piece that has a thread of its own.
 const PIECE: usize = 1 << 15;
 
+/// Multiplications of products of matrices that take as long as one of its own.
+const BLOCKED: usize = 8;
+
 /// The error is a difference of numbers that are at most so many times as large.
 const TOLD: f64 = 1e-7;
 
@@ -32,6 +35,14 @@ impl Gram {
         match self {
             Self::Dense(gram) => (0..gram.ncols()).map(|j| gram[(j, j)]).collect(),
             Self::Line(line) => line.gram_diagonal(),
+        }
+    }
+
+    /// Of the product of a row of `V` with `W`, in multiplications.
+    fn work_of_a_row(&self) -> usize {
+        match self {
+            Self::Dense(gram) => gram.ncols() * gram.ncols() / BLOCKED,
+            Self::Line(line) => line.work_of_a_row(),
         }
     }
 
@@ -108,6 +119,8 @@ pub(super) struct Point {
     pub(super) sums: Vec<f64>,
     pub(super) value: f64,
     pub(super) gradient: Vec<f64>,
+    /// How much it took: multiplications of one number after another.
+    pub(super) work: f64,
 }
 
 impl Point {
@@ -116,6 +129,7 @@ impl Point {
         let (cells, diagonal) = (gram.cells(), gram.diagonal());
         let count = sums.len() / cells;
         let weights = Weights::of(count, &sums);
+        let work = (count * (count * count / BLOCKED + 2 * weights.entries.len() + gram.work_of_a_row())) as f64;
         let (scales, inner) = (weights.scales(), weights.inner(count));
         let (mut z, mut v) = (spare.take(sums.len()), spare.take(sums.len()));
         each_cell(count, &mut z, &|j, z| {
@@ -154,33 +168,30 @@ impl Point {
             }
             weights.add_times(&turned, j, 2.0, v);
         });
-        Some(Self { sums, value, gradient: v })
+        Some(Self { sums, value, gradient: v, work })
     }
 
-    /// The entries that may move: those at an end that want to go beyond it stay.
-    pub(super) fn free(&self, largest: f64) -> Vec<u32> {
+    /// The entries that may move: those at zero that want to become negative stay.
+    pub(super) fn free(&self) -> Vec<u32> {
         let entries = self.sums.iter().zip(&self.gradient).zip(0..);
-        let moves = |sum: f64, gradient: f64| if gradient < 0.0 { sum < largest } else { sum > 0.0 };
-        entries.filter(|((sum, gradient), _)| moves(**sum, **gradient)).map(|(_, k)| k).collect()
+        entries.filter(|((sum, gradient), _)| **sum > 0.0 || **gradient < 0.0).map(|(_, k)| k).collect()
     }
 
-    /// Weights so far in a direction of the free entries, none beyond its ends, and what the gradient makes of the step.
-    pub(super) fn moved(
-        &self,
-        free: &[u32],
-        direction: &[f64],
-        (length, largest): (f64, f64),
-        spare: &mut Spare,
-    ) -> (Vec<f64>, f64) {
-        let (mut sums, mut slope) = (spare.take(self.sums.len()), 0.0);
+    /// Weights so far in a direction of the free entries, none negative.
+    pub(super) fn moved(&self, free: &[u32], direction: &[f64], length: f64, spare: &mut Spare) -> Vec<f64> {
+        let mut sums = spare.take(self.sums.len());
         sums.copy_from_slice(&self.sums);
         for (k, own) in free.iter().zip(direction) {
-            let k = *k as usize;
-            let to = (sums[k] + length * own).clamp(0.0, largest.max(sums[k]));
-            slope += self.gradient[k] * (to - sums[k]);
-            sums[k] = to;
+            let slot = &mut sums[*k as usize];
+            *slot = (*slot + length * own).max(0.0);
         }
-        (sums, slope)
+        sums
+    }
+
+    /// What the gradient makes of a step to weights that differ in free entries.
+    pub(super) fn slope_to(&self, free: &[u32], sums: &[f64]) -> f64 {
+        let step = |k: usize| self.gradient[k] * (sums[k] - self.sums[k]);
+        free.iter().map(|k| step(*k as usize)).sum()
     }
 }
 

@@ -22,20 +22,22 @@ use super::{Line, Progress};
 use crate::error::Error;
 use crate::linear_algebra::transposed_product;
 use crate::workload::Workload;
-use descent::{Descent, Walk};
+use descent::{Descent, Limits, Walk};
 use error::Gram;
 
 /// Sizes of the weights that a search starts from: sums beside the cells may count much or little.
 const STARTS: [f64; 3] = [1.0, 0.3, 0.03];
 /// Steps of a brief trial.
 const TRIAL: usize = 40;
+/// Of many cells a start is not tried whose squared error is so many times that of another.
+const HOPELESS: f64 = 2.0;
 /// How many are followed, and how long, until one is to the end.
 const ROUNDS: [(usize, usize); 3] = [(4, 80), (2, 160), (1, usize::MAX)];
 /// Cells up to which other starts are tried beside given sums.
 const FEW_CELLS: usize = 512;
-/// Evaluations from given sums alone, which come within a percent of what thousands find, and the weights of all of them.
+/// Evaluations from given sums alone, which come within a percent of what thousands find, and multiplications.
 const ENOUGH: usize = 200;
-const WEIGHTS: usize = 1 << 26;
+const MOST_WORK: f64 = 2.5e9;
 /// Most weighted sums that are tried unasked.
 const MOST_SUMS: usize = 32;
 
@@ -85,46 +87,61 @@ struct Found {
 
 fn search(
     gram: &Gram,
-    start: Option<&[f64]>,
+    starts: &[&[f64]],
     alone: bool,
-    iterations: usize,
+    (most_uneven, iterations): (f64, usize),
     mut progress: Progress<'_>,
 ) -> Result<Found, Error> {
     let n = gram.cells();
     if iterations == 0 {
         return Err(Error::invalid("iterations", "must be at least 1"));
     }
+    if !(most_uneven.is_finite() && most_uneven > 0.0) {
+        return Err(Error::invalid("most_uneven", "must be positive"));
+    }
     let sound = |sums: &[f64]| {
         !sums.is_empty() && sums.len().is_multiple_of(n) && sums.iter().all(|v| v.is_finite() && *v >= 0.0)
     };
-    if !start.is_none_or(sound) {
-        return Err(Error::invalid("start", "must be rows of as many weights, none negative, as there are cells"));
+    if !starts.iter().all(|start| sound(start)) {
+        return Err(Error::invalid("starts", "must be rows of as many weights, none negative, as there are cells"));
     }
     // Of many cells what is given is better than what comes out of no order, and soon as good as it gets.
-    let many = start.is_some() && (alone || n > FEW_CELLS);
-    let enough = ENOUGH.min(WEIGHTS / start.map_or(1, <[f64]>::len)).max(1);
-    let limit = if many { iterations.min(enough) } else { iterations };
-    let mut descent = Descent::new(gram, limit, &mut progress);
+    let many = !starts.is_empty() && (alone || n > FEW_CELLS);
+    let (iterations, work) = if many { (iterations.min(ENOUGH), MOST_WORK) } else { (iterations, f64::INFINITY) };
+    let mut descent = Descent::new(gram, Limits { iterations, work, most_uneven }, &mut progress);
     let mut walks: Vec<Walk> = Vec::new();
-    walks.extend(start.and_then(|start| descent.from(turned(start, start.len() / n))));
-    if !many {
+    walks.extend(starts.iter().filter_map(|start| descent.from(turned(start, start.len() / n))));
+    if many {
+        // Each step is as expensive from a start that errs by far more.
+        let least = walks.iter().map(|walk| walk.point.value).fold(f64::INFINITY, f64::min);
+        walks.retain(|walk| walk.point.value <= HOPELESS * least);
+    }
+    if !many || walks.len() > 1 {
         for walk in &mut walks {
             descent.follow(walk, TRIAL);
         }
+    }
+    if !many {
         from_no_order(&mut descent, n, &mut walks);
     }
-    for (kept, steps) in ROUNDS {
+    for (kept, steps) in if many { &ROUNDS[ROUNDS.len() - 1..] } else { &ROUNDS } {
         walks.sort_by(|a, b| a.point.value.total_cmp(&b.point.value));
-        walks.truncate(kept);
+        walks.truncate(*kept);
         for walk in &mut walks {
-            descent.follow(walk, steps);
+            descent.follow(walk, *steps);
         }
     }
     let best = walks.pop().map(|walk| walk.point);
     let cells: f64 = gram.diagonal().iter().sum();
     let iterations = descent.iterations;
     Ok(match best.filter(|point| point.value < cells) {
-        Some(point) => Found { sums: turned(&point.sums, n), value: point.value, iterations },
+        Some(point) => {
+            let mut sums = turned(&point.sums, n);
+            // Sums of no cell have ended on the way.
+            let kept = sums.chunks_exact(n).filter(|row| row.iter().any(|weight| *weight > 0.0));
+            sums = kept.flatten().copied().collect();
+            Found { sums, value: point.value, iterations }
+        }
         None => Found { sums: Vec::new(), value: cells, iterations },
     })
 }
@@ -156,22 +173,22 @@ fn from_no_order(descent: &mut Descent<'_, '_>, n: usize, walks: &mut Vec<Walk>)
 
 /// The best p-identity strategy found for the mean squared error over the queries.
 ///
-/// `start` is a matrix `Θ` to start from, row by row, such as the blocks of a tree: beside others, or `alone`.
+/// `starts` are matrices `Θ` to start from, row by row, such as the blocks of a tree: beside others, or `alone`.
 ///
-/// Ends after `iterations` evaluations (from given sums alone, or of more than 512 cells, at most 200, of 2^26 weights together),
-/// or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is known); the best so far is returned.
+/// Squared weights of a sum are at most `most_uneven` together, so that the cells keep their digits. Ends after `iterations`
+/// evaluations (from given sums alone, or of more than 512 cells, at most 200, of some 2.5·10⁹ multiplications), or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is known); the best so far is returned.
 ///
 /// # Errors
-/// If `iterations` is 0, or the start has no rows of as many entries as there are cells, or negative ones.
+/// If `iterations` is 0, `most_uneven` is not positive, or a start has no rows of as many entries as there are cells, or negative ones.
 pub fn p_identity(
     queries: Queries<'_>,
-    start: Option<&[f64]>,
+    starts: &[&[f64]],
     alone: bool,
-    iterations: usize,
+    (most_uneven, iterations): (f64, usize),
     progress: Progress<'_>,
 ) -> Result<PIdentity, Error> {
     let (a, scale) = queries.scaled();
-    let found = search(&Gram::Dense(transposed_product(&a, &a)), start, alone, iterations, progress)?;
+    let found = search(&Gram::Dense(transposed_product(&a, &a)), starts, alone, (most_uneven, iterations), progress)?;
     let n = a.ncols();
     let sizes: Vec<f64> = (0..n).map(|j| 1.0 + found.sums.iter().skip(j).step_by(n).sum::<f64>()).collect();
     let mut strategy = vec![0.0; n * n];
@@ -191,9 +208,9 @@ pub fn p_identity(
 pub fn p_identity_of_line(
     workload: &Workload,
     weights: Option<&[f64]>,
-    start: Option<&[f64]>,
+    starts: &[&[f64]],
     alone: bool,
-    iterations: usize,
+    (most_uneven, iterations): (f64, usize),
     progress: Progress<'_>,
 ) -> Result<(Vec<f64>, f64, usize), Error> {
     let line = Line::of(workload, weights)?;
@@ -202,11 +219,13 @@ pub fn p_identity_of_line(
             "many queries beside ranges, intervals and running sums are written out".into(),
         ));
     }
-    let found = search(&Gram::Line(line), start, alone, iterations, progress)?;
+    // Steps are measured by one length, whatever the weights are.
+    let scale = line.len as f64 / line.gram_diagonal().iter().sum::<f64>();
+    let found = search(&Gram::Line(line.scaled(scale)), starts, alone, (most_uneven, iterations), progress)?;
     let parts = workload.parts();
     let counted =
         parts.iter().enumerate().map(|(k, part)| weights.map_or(1.0, |weights| weights[k]) * part.answers_weight());
-    let upper = (2.0 * found.value / counted.sum::<f64>()).sqrt();
+    let upper = (2.0 * found.value / scale / counted.sum::<f64>()).sqrt();
     Ok((found.sums, upper, found.iterations))
 }
 
@@ -220,7 +239,7 @@ mod tests {
 
     fn found(rows: usize, columns: usize, entries: &[f64]) -> PIdentity {
         let queries = Queries::new(rows, columns, entries).unwrap();
-        p_identity(queries, None, false, 3000, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        p_identity(queries, &[], false, (1e6, 3000), &mut |_, _| ControlFlow::Continue(())).unwrap()
     }
 
     /// `2 tr (BᵀB)^{-1} AᵀA` and the largest ℓ1 norm of a column, directly.
@@ -256,7 +275,7 @@ mod tests {
     fn interrupted_searches_return_the_best_so_far() {
         let queries = Queries::new(2, 3, &[1.0, 1.0, 1.0, 0.0, 1.0, 1.0]).unwrap();
         let mut stop = |i: usize, _: f64| if i >= 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let early = p_identity(queries, None, false, 1000, &mut stop).unwrap();
+        let early = p_identity(queries, &[], false, (1e6, 1000), &mut stop).unwrap();
         assert!(early.iterations <= 4 && early.upper <= (2.0f64 * 5.0 / 2.0).sqrt() * (1.0 + 1e-12));
     }
 
@@ -270,7 +289,8 @@ mod tests {
         let weights = [1.0, 20.0, 5.0];
         let start: Vec<f64> = (0..4 * len).map(|k| if k % len / 10 == k / len { 0.8 } else { 0.0 }).collect();
         let go = &mut |_, _| ControlFlow::Continue(());
-        let (theta, upper, steps) = p_identity_of_line(&workload, Some(&weights), Some(&start), true, 60, go).unwrap();
+        let (theta, upper, steps) =
+            p_identity_of_line(&workload, Some(&weights), &[&start], true, (1e6, 60), go).unwrap();
         assert!(steps <= 60 && theta.len() == 4 * len && theta.iter().all(|t| *t >= 0.0));
         let (rows, columns, mut entries) = workload.dense().unwrap();
         let ends = [len * (len + 1) / 2, len * (len + 1) / 2 + len];
@@ -289,8 +309,8 @@ mod tests {
         };
         assert!((of(&theta) / upper - 1.0).abs() < 1e-9, "{} {upper}", of(&theta));
         assert!(upper < 0.97 * of(&start));
-        assert!(p_identity_of_line(&workload, Some(&weights), Some(&[-1.0; 40]), true, 9, go).is_err());
-        assert!(p_identity_of_line(&Workload::Histogram { len }, None, Some(&start), true, 9, go).is_err());
+        assert!(p_identity_of_line(&workload, Some(&weights), &[&[-1.0; 40]], true, (1e6, 9), go).is_err());
+        assert!(p_identity_of_line(&Workload::Histogram { len }, None, &[&start], true, (1e6, 9), go).is_err());
     }
 
     /// Half the total squared error, from its definition.
@@ -336,9 +356,18 @@ mod tests {
         let parts = vec![Workload::Ranges { len }, Workload::Matrix { rows: 1, columns: len, entries: vec![1.0; len] }];
         let go = &mut |_, _| ControlFlow::Continue(());
         let union = Workload::Union { parts };
-        let (theta, _, _) = p_identity_of_line(&union, Some(&[1.0, 1e12]), None, false, 3000, go).unwrap();
-        let largest = theta.chunks_exact(len).map(|row| row.iter().map(|t| t * t).sum::<f64>()).fold(0.0, f64::max);
-        assert!(largest > 1e4 && largest < 1e6, "{largest}");
+        let totals: [&[f64]; 2] = [&[1.0; 30], &[1e5; 30]];
+        for (most, starts) in [(1e6, &totals[..0]), (1e4, &totals[..0]), (1e4, &totals)] {
+            let (theta, _, _) =
+                p_identity_of_line(&union, Some(&[1.0, 1e12]), starts, !starts.is_empty(), (most, 3000), go).unwrap();
+            let largest = theta.chunks_exact(len).map(|row| row.iter().map(|t| t * t).sum::<f64>()).fold(0.0, f64::max);
+            assert!(largest > 0.5 * most && largest <= most * (1.0 + 1e-9), "{largest} of {most}");
+        }
+        assert!(p_identity_of_line(&union, Some(&[1.0, 1.0]), &[], false, (0.0, 9), go).is_err());
+        // Small weights are searched for as well as large ones.
+        let mut of =
+            |weight: f64| p_identity_of_line(&union, Some(&[weight, weight]), &[], false, (1e6, 3000), go).unwrap().1;
+        assert!((of(1e-30) / of(1.0) - 1.0).abs() < 1e-6);
     }
 
     #[test]
@@ -347,7 +376,7 @@ mod tests {
         let eyes = Workload::Matrix { rows: len, columns: len, entries: (0..len * len).map(|k| k as f64).collect() };
         let union = Workload::Union { parts: vec![Workload::Ranges { len }, eyes] };
         let go = &mut |_, _| ControlFlow::Continue(());
-        let refused = p_identity_of_line(&union, None, None, false, 9, go);
+        let refused = p_identity_of_line(&union, None, &[], false, (1e6, 9), go);
         assert!(matches!(refused, Err(Error::Unsupported(_))));
     }
 
