@@ -448,7 +448,7 @@ def test_sparse_input_is_measured_like_dense_input(mechanism):
 @pytest.mark.parametrize(
     "workload",
     [
-        so.workloads.ExponentialSmoothing(0.95, 300),
+        so.workloads.ExponentialSmoothing(0.95, 600),
         so.Kronecker([so.RunningSum(20), so.AllRanges(16)]),
         so.Kronecker([so.RunningSum(20), so.GroupBy([[0] * 16])])
         | so.Kronecker([so.GroupBy([[0] * 20]), so.RunningSum(16)]),

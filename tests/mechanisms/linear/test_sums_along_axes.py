@@ -208,7 +208,7 @@ def test_products_have_less_error_than_trees(size, most):
     assert plan.fit.inflation < 1e-3
     # Cells that are no integers are counted in fractions: noise is not discrete, all else the same.
     fractions = so.plan(workload, PURE, integral=False, max_value=100)
-    assert fractions.mechanism == plan.mechanism and plan.rmse <= fractions.rmse < 1.002 * plan.rmse
+    assert fractions.mechanism == plan.mechanism and plan.rmse <= fractions.rmse < 1.0025 * plan.rmse
 
 
 @pytest.mark.parametrize(
@@ -247,13 +247,12 @@ def test_axes_that_are_too_long_keep_their_trees():
 def test_axes_with_cells_that_are_not_told_apart_keep_their_digits(axis):
     """Sums would have all the weight there, and what they leave to the cells would be rounding."""
     workload = so.Kronecker([axis, so.RunningSum(24)])
-    plan = so.plan(workload, PURE)
-    cells = np.random.default_rng(0).integers(0, plan.fit.domain.max_value // 10, (16, 24))
-    noise = released(plan, np.zeros_like(cells)).values
-    lost = released(plan, cells).values - noise - (dense(workload) @ cells.reshape(-1)).reshape(noise.shape)
-    assert np.abs(lost).max() < 1e-3 * plan.fit.stderr.min()
-    with pytest.raises(so.errors.UnsupportedMechanismError, match="digits"):
-        so.plan(workload, PURE, mechanism="p-identity")
+    for mechanism in ("auto", "p-identity"):
+        plan = so.plan(workload, PURE, mechanism=mechanism)
+        cells = np.random.default_rng(0).integers(0, plan.fit.domain.max_value // 10, (16, 24))
+        noise = released(plan, np.zeros_like(cells)).values
+        lost = released(plan, cells).values - noise - (dense(workload) @ cells.reshape(-1)).reshape(noise.shape)
+        assert np.abs(lost).max() < 1e-3 * plan.fit.stderr.min()
 
 
 def test_a_total_of_some_cells_is_what_is_measured():

@@ -58,12 +58,15 @@ _OPERATIONS = 5 * 10**9
 # Steps of one of many searches along an axis, and cells up to which other starts are tried in it.
 _AGAIN = 100
 _FEW_CELLS = 256
-# Variance of a weighted sum of the cells over that of its measurement, at most: so that the cells keep their digits,
-# which axes share.
-_MOST_UNEVEN = 1e6
-_MOST_UNEVEN_ALONG_AXES = 1e4
-# Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
-_BLOCKS = (64, 128, 256)
+# Variance of a weighted sum of the cells over that of its measurement, at most, so that the cells keep their digits:
+# of a table, along an axis of one, and of all axes together where there are tables of several sets of them.
+_MOST_UNEVEN = 9e5
+_MOST_UNEVEN_ALONG_AXES = 9e3
+_MOST_UNEVEN_TOGETHER = 5e3
+# Cells of the largest blocks of a filter that are tried, about; all sizes relative to the least; and cells of filters
+# that are searched for as a whole too.
+_LARGEST_BLOCK = 256
+_BLOCK_SIZES = (1, 2, 4)
 _FEW_FILTERED = 512
 # Of more cells for each rank the core looks at some at a time: `optimize/working_set.rs`.
 _CELLS_A_RANK = 128
@@ -391,7 +394,10 @@ def _p_identity(search: _Search) -> Factorization:
         raise UnsupportedMechanismError("sums along the axes of so many cells are searched for by 'p-identity-tables'")
     (factors,) = products.parts
     totals = {factor: is_total(factor) for factor in factors}  # measured alone
-    along = {own: _row_of(own) if total else _sums_along(search, own) for own, total in totals.items()}
+    along = {
+        own: _row_of(own) if total else _sums_along(search, _MOST_UNEVEN_ALONG_AXES, own)
+        for own, total in totals.items()
+    }
     measured, beside = tuple(map(along.__getitem__, factors)), tuple(not totals[factor] for factor in factors)
     if not any(own and len(rows) for rows, own in zip(measured, beside, strict=True)):
         raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error along any axis")
@@ -403,7 +409,9 @@ def _p_identity_tables(search: _Search) -> Factorization:
     products = along_axes(search.workload)
     if products is None or not products.together:
         raise UnsupportedMechanismError("tables of sets of axes are for unions of products along the same axes")
-    sums, shares = joint_tables(products, "laplace", partial(_sums_again, search), lambda: search.ended)
+    most_uneven = (1.0 + _MOST_UNEVEN_TOGETHER) ** (1 / len(products.sizes)) - 1.0
+    along = partial(_sums_again, search, most_uneven)
+    sums, shares = joint_tables(products, "laplace", along, lambda: search.ended)
     beside = (True,) * len(sums)
     return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
 
@@ -414,21 +422,25 @@ def _row_of(total: Workload) -> Array:
     return scaled
 
 
-def _sums_along(search: _Search, asked: Workload, rows: Array | None = None, start: Array | None = None) -> Array:
+def _sums_along(
+    search: _Search, most_uneven: float, asked: Workload, rows: Array | None = None, start: Array | None = None
+) -> Array:
     """Return weighted sums beside the cells of an axis, shape (sums, cells); rows may stand for what is asked."""
     cells = asked.core.input_len or 0
     if type(asked) is Histogram:
         return np.zeros((0, cells), dtype=np.float64)
-    found = _beside_cells(search, asked, rows, start, _MOST_UNEVEN_ALONG_AXES)
+    found = _beside_cells(search, asked, rows, start, most_uneven)
     (sums,) = found.factors
     return sums if found.beside_cells else _sums(sums)
 
 
-def _sums_again(search: _Search, asked: Workload, rows: Array | None, before: Array | None) -> Array:
+def _sums_again(
+    search: _Search, most_uneven: float, asked: Workload, rows: Array | None, before: Array | None
+) -> Array:
     """Return the same in one of many searches: of many cells from what was found before or a tree, nothing else."""
     if before is None and (asked.core.input_len or 0) > _FEW_CELLS:
         before = _blocks(asked)
-    return _sums_along(search, asked, rows, before)
+    return _sums_along(search, most_uneven, asked, rows, before)
 
 
 def _beside_cells(
@@ -474,33 +486,48 @@ def _of_line(
 def _of_filters(search: _Search) -> Factorization:
     """Weighted sums beside all cells, or the same of block after block: of many cells nothing else is searched for."""
     cells, found = search.workload.core.input_len or 0, []
+    # Blocks of one size, which leave few places beyond the last cell.
+    least = -(-cells // (max(round(cells / _LARGEST_BLOCK), 1) * _BLOCK_SIZES[-1]))
+    sums = np.zeros((0, 1))
+    for size in (least * times for times in _BLOCK_SIZES if least * times < cells):
+        own = _from_blocks(search, _rows_of_block(search.workload, size), sums)
+        sums = _sums(own.strategy)
+        if len(sums):
+            alike = replace(_found(search, own), factors=(sums,), beside_cells=(True,))
+            found.append((own.upper * math.sqrt(size), alike))
     if cells <= _FEW_FILTERED:
         rows, scale = condensed(search.workload)
-        whole = search.note(_core.p_identity(rows, [], False, _MOST_UNEVEN, search.iterations, search.report))
+        whole = _from_blocks(search, rows, sums)
         found.append((whole.upper * scale * math.sqrt(len(rows)), _found(search, whole)))
-    blocks = (_of_blocks(search, size) for size in _BLOCKS if size < cells)
-    found += [own for own in blocks if own is not None]
     if not found:
         raise UnsupportedMechanismError("weighted sums beside the cells do not lower the error")
     return min(found, key=lambda own: own[0])[1]
 
 
-def _of_blocks(search: _Search, size: int) -> tuple[float, Factorization] | None:
-    """Return the error with blocks of so many cells that are measured alike, and what; None if sums do not lower it.
+def _from_blocks(search: _Search, rows: Array, sums: Array) -> _core.Searched:
+    """Search anew, and for a while from the sums of smaller blocks, if there are any."""
 
-    What is left of the error is the sum over the blocks.
-    """
-    workload = search.workload
+    def found(starts: list[Array]) -> _core.Searched:
+        limits = _MOST_UNEVEN, search.iterations
+        return search.note(_core.p_identity(rows, starts, bool(starts), *limits, search.report))
+
+    anew = found([])
+    again = found([_repeated(sums, rows.shape[1])]) if len(sums) else anew
+    return min(anew, again, key=lambda own: own.upper)
+
+
+def _rows_of_block(workload: Workload, size: int) -> Array:
+    """Return queries of a block of so many cells, shape (size, size), whose errors sum to those of all blocks."""
     weights = _part_weights(workload) or [1.0]
     parts = workload.parts if isinstance(workload, Union) else (workload,)
     counted = sum(weight * part.core.answers_len for weight, part in zip(weights, parts, strict=True))
     values, vectors = np.linalg.eigh(_core.block_gram(workload.core, weights, size).reshape(size, size) / counted)
-    rows = np.ascontiguousarray((np.sqrt(np.clip(values, 0.0, None)) * vectors).T)
-    found = search.note(_core.p_identity(rows, [], False, _MOST_UNEVEN, search.iterations, search.report))
-    sums = _sums(found.strategy)
-    if not len(sums):
-        return None
-    return found.upper * math.sqrt(size), replace(_found(search, found), factors=(sums,), beside_cells=(True,))
+    return np.ascontiguousarray((np.sqrt(np.clip(values, 0.0, None)) * vectors).T)
+
+
+def _repeated(sums: Array, cells: int) -> Array:
+    """Return the sums of one block after another, of so many cells together."""
+    return np.ascontiguousarray(np.kron(np.eye(-(-cells // sums.shape[1])), sums)[:, :cells])
 
 
 def _sums(strategy: Array) -> Array:
@@ -522,7 +549,7 @@ def _part_weights(workload: Workload) -> list[float] | None:
 def _starts(workload: Workload) -> list[Array]:
     """Return weighted sums to start from, shape (sums, cells) each: the blocks of a tree, and those of all parts."""
     starts = [_blocks(workload)]
-    if isinstance(workload, Union) and not workload.is_even:
+    if isinstance(workload, Union) and of_ranges(workload) and not workload.is_even:
         starts.append(_blocks_of_parts(workload))
     return [start for start in starts if start is not None]
 
@@ -552,8 +579,9 @@ def _blocks_of_parts(workload: Union) -> Array | None:
         for size, weight in tree:
             blocks[size] = blocks.get(size, 0.0) + share * weight / column
     single = blocks.pop(1)
-    rows = _rows_of_blocks(workload, blocks)
-    return np.concatenate([*totals, *([] if rows is None else [rows])]) / single if single else None
+    trees = _rows_of_blocks(workload, blocks)
+    rows = totals if trees is None else [*totals, trees]
+    return np.concatenate(rows) / single if rows and single else None
 
 
 def _rows_of_blocks(workload: Workload, blocks: dict[int, float]) -> Array | None:

@@ -31,8 +31,10 @@ const STARTS: [f64; 3] = [1.0, 0.3, 0.03];
 const TRIAL: usize = 40;
 /// Of many cells a start is not tried whose squared error is so many times that of another.
 const HOPELESS: f64 = 2.0;
+/// How much larger than those of any start the squared weights of a sum may become.
+const ROOM: f64 = 2.0;
 /// How many are followed, and how long, until one is to the end.
-const ROUNDS: [(usize, usize); 3] = [(4, 80), (2, 160), (1, usize::MAX)];
+const ROUNDS: [(usize, usize); 4] = [(8, 80), (4, 160), (2, 320), (1, usize::MAX)];
 /// Cells up to which other starts are tried beside given sums.
 const FEW_CELLS: usize = 512;
 /// Evaluations from given sums alone, which come within a percent of what thousands find, and multiplications.
@@ -76,6 +78,13 @@ fn turned(entries: &[f64], rows: usize) -> Vec<f64> {
     (0..entries.len()).map(|k| entries[k % rows * columns + k / rows]).collect()
 }
 
+/// Squared weights that a sum may need beside these: cells that sums alone determine would have any, for next to nothing.
+fn needed(starts: &[&[f64]], n: usize) -> f64 {
+    let squares = |row: &[f64]| row.iter().map(|weight| weight * weight).sum::<f64>();
+    let given = starts.iter().flat_map(|start| start.chunks_exact(n)).map(squares).reduce(f64::max);
+    given.map_or(f64::INFINITY, |given| (ROOM * given).max(n as f64 / 4.0))
+}
+
 /// What a search finds.
 struct Found {
     /// `Θ` row by row; of the cells alone nothing.
@@ -105,6 +114,7 @@ fn search(
     if !starts.iter().all(|start| sound(start)) {
         return Err(Error::invalid("starts", "must be rows of as many weights, none negative, as there are cells"));
     }
+    let most_uneven = most_uneven.min(needed(starts, n));
     // Of many cells what is given is better than what comes out of no order, and soon as good as it gets.
     let many = !starts.is_empty() && (alone || n > FEW_CELLS);
     let (iterations, work) = if many { (iterations.min(ENOUGH), MOST_WORK) } else { (iterations, f64::INFINITY) };
@@ -175,7 +185,8 @@ fn from_no_order(descent: &mut Descent<'_, '_>, n: usize, walks: &mut Vec<Walk>)
 ///
 /// `starts` are matrices `Θ` to start from, row by row, such as the blocks of a tree: beside others, or `alone`.
 ///
-/// Squared weights of a sum are at most `most_uneven` together, so that the cells keep their digits. Ends after `iterations`
+/// Squared weights of a sum are at most `most_uneven` together, so that the cells keep their digits, and at most twice
+/// those of any start, or a quarter a cell. Ends after `iterations`
 /// evaluations (from given sums alone, or of more than 512 cells, at most 200, of some 2.5·10⁹ multiplications), or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is known); the best so far is returned.
 ///
 /// # Errors
