@@ -109,8 +109,8 @@ def test_filters_have_less_error_than_noise_on_the_cells(workload, most):
 
 def test_no_step_where_all_is_no_longer_searched_for_at_once():
     for make in (lambda n: ExponentialSmoothing(0.99, n), lambda n: bell(5, n, "same")):
-        few, many = (so.plan(make(n), PURE).rmse for n in (512, 513))
-        assert many < 1.01 * few
+        few, many, more = (so.plan(make(n), PURE).rmse for n in (512, 513, 770))
+        assert many < 1.01 * few and more < 1.02 * few
 
 
 def test_filters_whose_answers_hardly_overlap_keep_noise_on_the_cells():
