@@ -49,6 +49,8 @@ _LEAST_WEIGHT = 1e-6
 _ITERATIONS = 3000
 _LARGEST_RANK = 4096
 _LINE_CELLS = 4096
+# Entries of queries whose columns are compared.
+_MOST_COMPARED = 2**22
 _K_NORM_RANK = 16
 _SAFE = 1.0 - 1e-11
 _KEPT = 16
@@ -63,10 +65,8 @@ _FEW_CELLS = 256
 _MOST_UNEVEN = 9e5
 _MOST_UNEVEN_ALONG_AXES = 9e3
 _MOST_UNEVEN_TOGETHER = 5e3
-# Cells of the largest blocks of a filter that are tried, about; all sizes relative to the least; and cells of filters
-# that are searched for as a whole too.
-_LARGEST_BLOCK = 256
-_BLOCK_SIZES = (1, 2, 4)
+# Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
+_BLOCKS = (64, 128, 256)
 _FEW_FILTERED = 512
 # Of more cells for each rank the core looks at some at a time: `optimize/working_set.rs`.
 _CELLS_A_RANK = 128
@@ -455,7 +455,7 @@ def _beside_cells(
     steps = min(search.iterations, _AGAIN) if alone else search.iterations
     starts = [] if start is None else [start]
     if not alone and cells <= _LINE_CELLS:
-        starts = _starts(workload)
+        starts = _starts(search, workload, most_uneven)
     if rows is None and of_ranges(workload):
         try:
             return _of_line(search, workload, starts, alone, (most_uneven, steps))
@@ -486,10 +486,10 @@ def _of_line(
 def _of_filters(search: _Search) -> Factorization:
     """Weighted sums beside all cells, or the same of block after block: of many cells nothing else is searched for."""
     cells, found = search.workload.core.input_len or 0, []
-    # Blocks of one size, which leave few places beyond the last cell.
-    least = -(-cells // (max(round(cells / _LARGEST_BLOCK), 1) * _BLOCK_SIZES[-1]))
+    # Sizes that sums of two, four and more cells fill, and one that fills the series.
+    sizes = {*_BLOCKS, -(-cells // max(round(cells / _BLOCKS[-1]), 1))}
     sums = np.zeros((0, 1))
-    for size in (least * times for times in _BLOCK_SIZES if least * times < cells):
+    for size in sorted(size for size in sizes if size < cells):
         own = _from_blocks(search, _rows_of_block(search.workload, size), sums)
         sums = _sums(own.strategy)
         if len(sums):
@@ -546,12 +546,35 @@ def _part_weights(workload: Workload) -> list[float] | None:
     return list(workload.weights) if isinstance(workload, Union) else None
 
 
-def _starts(workload: Workload) -> list[Array]:
-    """Return weighted sums to start from, shape (sums, cells) each: the blocks of a tree, and those of all parts."""
-    starts = [_blocks(workload)]
-    if isinstance(workload, Union) and of_ranges(workload) and not workload.is_even:
-        starts.append(_blocks_of_parts(workload))
+def _starts(search: _Search, workload: Workload, most_uneven: float) -> list[Array]:
+    """Return weighted sums to start from, shape (sums, cells) each.
+
+    The blocks of a tree and those of all parts; of other queries sums of the cells that none tells apart.
+    """
+    if not of_ranges(workload):
+        starts = [_of_distinct_cells(search, workload, most_uneven)]
+    elif isinstance(workload, Union) and not workload.is_even:
+        starts = [_blocks(workload), _blocks_of_parts(workload)]
+    else:
+        starts = [_blocks(workload)]
     return [start for start in starts if start is not None]
+
+
+def _of_distinct_cells(search: _Search, workload: Workload, most_uneven: float) -> Array | None:
+    """Return what is found for the sums of cells that no query tells apart: with them next to no cells are measured."""
+    if (workload.core.input_len or 0) * workload.core.answers_len > _MOST_COMPARED:
+        return None
+    queries = dense(workload)
+    columns, places, counts = np.unique(queries, axis=1, return_inverse=True, return_counts=True)
+    if len(counts) == len(places.reshape(-1)):
+        return None
+    rows = _core.condensed(Matrix(columns).core, workload.answer_weights())
+    found = search.note(_core.p_identity(rows, [], False, most_uneven, search.iterations, search.report))
+    together = np.flatnonzero((counts > 1) & columns.any(axis=0))
+    sums = np.vstack([np.eye(len(counts))[together], _sums(found.strategy)])[:, places.reshape(-1)]
+    shared = np.isin(places.reshape(-1), together)
+    largest = np.square(sums[:, shared]).sum(axis=1).max(initial=1.0)
+    return np.ascontiguousarray(np.where(shared, math.sqrt(0.9 * most_uneven / largest), 1.0) * sums)
 
 
 def _blocks(workload: Workload) -> Array | None:

@@ -9,6 +9,9 @@ const MEMORY: usize = 10;
 /// A relative improvement below this, so many times in a row, ends a search.
 const NEGLIGIBLE: (f64, usize) = (1e-7, 5);
 
+/// Steps to lighter sums, and how much larger their squared error may be.
+const LIGHTER: (usize, f64) = (200, 1.002);
+
 /// What ends a search, and what bounds it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -94,6 +97,18 @@ impl<'a, 'b> Descent<'a, 'b> {
         }
     }
 
+    /// A point near this one with no more squared weights of a sum than so many, if it errs by next to nothing more: digits
+    /// are worth it.
+    pub(super) fn with_lighter_sums(&mut self, point: Point, most_uneven: f64) -> Point {
+        if heaviest(&point.sums, self.gram.cells()) <= most_uneven || self.stopped {
+            return point;
+        }
+        self.limits.most_uneven = most_uneven.min(self.limits.most_uneven);
+        let Some(mut lighter) = self.from(point.sums.clone()) else { return point };
+        self.follow(&mut lighter, LIGHTER.0);
+        if lighter.point.value <= LIGHTER.1 * point.value { lighter.point } else { point }
+    }
+
     fn forget(&mut self, memory: &mut Vec<Pair>) {
         memory.drain(..).for_each(|pair| self.give(pair));
     }
@@ -119,14 +134,23 @@ fn bound(sums: &mut [f64], cells: usize, most: f64) {
     if sums.iter().all(|weight| weight * weight * cells as f64 <= most) {
         return;
     }
+    let factors: Vec<f64> = squares(sums, count).into_iter().map(|sum| (most / sum).sqrt().min(1.0)).collect();
+    for cell in sums.chunks_exact_mut(count) {
+        cell.iter_mut().zip(&factors).for_each(|(weight, factor)| *weight *= factor);
+    }
+}
+
+/// Squared weights of every sum together.
+fn squares(sums: &[f64], count: usize) -> Vec<f64> {
     let mut squares = vec![0.0; count];
     for cell in sums.chunks_exact(count) {
         squares.iter_mut().zip(cell).for_each(|(sum, weight)| *sum += weight * weight);
     }
-    let factors: Vec<f64> = squares.into_iter().map(|sum: f64| (most / sum).sqrt().min(1.0)).collect();
-    for cell in sums.chunks_exact_mut(count) {
-        cell.iter_mut().zip(&factors).for_each(|(weight, factor)| *weight *= factor);
-    }
+    squares
+}
+
+fn heaviest(sums: &[f64], cells: usize) -> f64 {
+    squares(sums, sums.len() / cells).into_iter().fold(0.0, f64::max)
 }
 
 /// Where a descent is, and what it has seen on its way.

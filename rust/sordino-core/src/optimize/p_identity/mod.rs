@@ -31,7 +31,7 @@ const STARTS: [f64; 3] = [1.0, 0.3, 0.03];
 const TRIAL: usize = 40;
 /// Of many cells a start is not tried whose squared error is so many times that of another.
 const HOPELESS: f64 = 2.0;
-/// How much larger than those of any start the squared weights of a sum may become.
+/// How much larger than those of any start the squared weights of a sum become, where that costs next to nothing.
 const ROOM: f64 = 2.0;
 /// How many are followed, and how long, until one is to the end.
 const ROUNDS: [(usize, usize); 4] = [(8, 80), (4, 160), (2, 320), (1, usize::MAX)];
@@ -78,7 +78,7 @@ fn turned(entries: &[f64], rows: usize) -> Vec<f64> {
     (0..entries.len()).map(|k| entries[k % rows * columns + k / rows]).collect()
 }
 
-/// Squared weights that a sum may need beside these: cells that sums alone determine would have any, for next to nothing.
+/// Squared weights of a sum that are enough for most: cells that sums alone determine would have any.
 fn needed(starts: &[&[f64]], n: usize) -> f64 {
     let squares = |row: &[f64]| row.iter().map(|weight| weight * weight).sum::<f64>();
     let given = starts.iter().flat_map(|start| start.chunks_exact(n)).map(squares).reduce(f64::max);
@@ -114,7 +114,6 @@ fn search(
     if !starts.iter().all(|start| sound(start)) {
         return Err(Error::invalid("starts", "must be rows of as many weights, none negative, as there are cells"));
     }
-    let most_uneven = most_uneven.min(needed(starts, n));
     // Of many cells what is given is better than what comes out of no order, and soon as good as it gets.
     let many = !starts.is_empty() && (alone || n > FEW_CELLS);
     let (iterations, work) = if many { (iterations.min(ENOUGH), MOST_WORK) } else { (iterations, f64::INFINITY) };
@@ -141,7 +140,7 @@ fn search(
             descent.follow(walk, *steps);
         }
     }
-    let best = walks.pop().map(|walk| walk.point);
+    let best = walks.pop().map(|walk| descent.with_lighter_sums(walk.point, needed(starts, n)));
     let cells: f64 = gram.diagonal().iter().sum();
     let iterations = descent.iterations;
     Ok(match best.filter(|point| point.value < cells) {
@@ -185,9 +184,10 @@ fn from_no_order(descent: &mut Descent<'_, '_>, n: usize, walks: &mut Vec<Walk>)
 ///
 /// `starts` are matrices `Θ` to start from, row by row, such as the blocks of a tree: beside others, or `alone`.
 ///
-/// Squared weights of a sum are at most `most_uneven` together, so that the cells keep their digits, and at most twice
-/// those of any start, or a quarter a cell. Ends after `iterations`
-/// evaluations (from given sums alone, or of more than 512 cells, at most 200, of some 2.5·10⁹ multiplications), or when `progress(iteration, gap)` breaks (the gap is infinite: no bound is known); the best so far is returned.
+/// Squared weights of a sum are at most `most_uneven` together, so that the cells keep their digits; where it costs next to
+/// nothing at most twice those of any start, or a quarter a cell. Ends after `iterations` evaluations (from given sums alone,
+/// or of more than 512 cells, at most 200, of some 2.5·10⁹ multiplications), or when `progress(iteration, gap)` breaks (the
+/// gap is infinite: no bound is known); the best so far is returned.
 ///
 /// # Errors
 /// If `iterations` is 0, `most_uneven` is not positive, or a start has no rows of as many entries as there are cells, or negative ones.
