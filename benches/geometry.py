@@ -26,6 +26,7 @@ from sordino import _core
 
 _GAP = 1e-6
 _ITERATIONS = 3000
+_MOST_UNEVEN = 1e6
 _UNIT_NOISE = so.GaussianDP(mu=1.0)
 _NUMPY = "the same iteration in numpy over LAPACK, 1 thread"
 _PATIENCE = 2.0 if quick() else 30.0
@@ -251,10 +252,10 @@ def _p_identity() -> list[Row]:
     rows = []
     for n in (16,) if quick() else (64, 128, 256):
         queries = _prefix(n)
-        found = _core.p_identity(queries, None, False, _ITERATIONS, None)
+        found = _core.p_identity(queries, [], False, (_MOST_UNEVEN, _ITERATIONS), None)
         sums = found.strategy.size // n - n
         calls: dict[str, Callable[[], Any]] = {
-            "ours": partial(_core.p_identity, queries, None, False, _ITERATIONS, None)
+            "ours": partial(_core.p_identity, queries, [], False, (_MOST_UNEVEN, _ITERATIONS), None)
         }
         calls |= {f"{starts}": partial(baselines.p_identity, queries, sums, starts) for starts in (1, 3)}
         times, answers = turns(calls, 7)

@@ -328,8 +328,7 @@ def p_identity_of_line(
     weights: list[float] | None,
     starts: list[NDArray[np.float64]],
     alone: bool,
-    most_uneven: float,
-    iterations: int,
+    limits: tuple[float, int],
     progress: _Report,
 ) -> Searched: ...
 def lower_bounds(queries: NDArray[np.float64], most: int, cell_weights: NDArray[np.float64]) -> LowerBounds: ...
@@ -355,8 +354,7 @@ def p_identity(
     queries: NDArray[np.float64],
     starts: list[NDArray[np.float64]],
     alone: bool,
-    most_uneven: float,
-    iterations: int,
+    limits: tuple[float, int],
     progress: _Report,
 ) -> Searched: ...
 def nearest_cells(

@@ -209,41 +209,40 @@ pub(crate) fn dense_strategy(
 }
 
 /// Cells and weighted sums of them, for Laplace noise; sums to start from, beside others or alone, have shape (sums, cells).
+/// Limits are the squared weights of a sum, and evaluations.
 #[pyfunction]
-#[pyo3(signature = (queries, starts, alone, most_uneven, iterations, progress))]
+#[pyo3(signature = (queries, starts, alone, limits, progress))]
 pub(crate) fn p_identity(
     py: Python<'_>,
     queries: PyReadonlyArray2<'_, f64>,
     starts: Vec<PyReadonlyArray2<'_, f64>>,
     alone: bool,
-    most_uneven: f64,
-    iterations: usize,
+    limits: (f64, usize),
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
     let starts: Vec<&[f64]> = starts.iter().map(PyReadonlyArray2::as_slice).collect::<Result<_, _>>()?;
     let (p, interrupted) = search(py, &queries, progress, |queries, report| {
-        optimize::p_identity(queries, &starts, alone, (most_uneven, iterations), report)
+        optimize::p_identity(queries, &starts, alone, limits, report)
     })?;
     found(py, (p.columns + p.sums, p.strategy), None, Vec::new(), p.upper, p.iterations, interrupted)
 }
 
 /// The same of ranges, intervals, running sums, cells and few others, weighted by part: a strategy of `Θ` alone.
 #[pyfunction]
-#[pyo3(signature = (workload, weights, starts, alone, most_uneven, iterations, progress))]
+#[pyo3(signature = (workload, weights, starts, alone, limits, progress))]
 pub(crate) fn p_identity_of_line(
     py: Python<'_>,
     workload: PyRef<'_, Workload>,
     weights: Option<Vec<f64>>,
     starts: Vec<PyReadonlyArray2<'_, f64>>,
     alone: bool,
-    most_uneven: f64,
-    iterations: usize,
+    limits: (f64, usize),
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Searched> {
     let workload = &workload.0;
     let cells = workload.input_len().unwrap_or(0);
     let starts: Vec<&[f64]> = starts.iter().map(PyReadonlyArray2::as_slice).collect::<Result<_, _>>()?;
-    let (limits, mut reporter) = ((most_uneven, iterations), Reporter::new(progress));
+    let mut reporter = Reporter::new(progress);
     let result = detached(py, || {
         optimize::p_identity_of_line(workload, weights.as_deref(), &starts, alone, limits, &mut |iteration, gap| {
             reporter.report(iteration, gap)

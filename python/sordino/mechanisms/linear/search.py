@@ -463,7 +463,7 @@ def _beside_cells(
             if cells > WRITTEN:
                 raise
     rows = _one(workload) if rows is None else rows
-    found = _core.p_identity(rows, starts, alone, most_uneven, steps, search.report)
+    found = _core.p_identity(rows, starts, alone, (most_uneven, steps), search.report)
     return _found(search, search.note(found))
 
 
@@ -476,7 +476,7 @@ def _of_line(
     if (not starts and cells > WRITTEN) or any(part.answer_weights() is not None for part in parts):
         raise UnsupportedMechanismError(f"weighted sums of cells are searched for ranges of up to {_LINE_CELLS} cells")
     weights = _part_weights(workload)
-    found = search.note(_core.p_identity_of_line(workload.core, weights, starts, alone, *limits, search.report))
+    found = search.note(_core.p_identity_of_line(workload.core, weights, starts, alone, limits, search.report))
     sums = found.strategy.reshape(-1, cells)
     if cells > WRITTEN:
         return replace(_found(search, found), factors=(sums,), beside_cells=(True,))
@@ -509,7 +509,7 @@ def _from_blocks(search: _Search, rows: Array, sums: Array) -> _core.Searched:
 
     def found(starts: list[Array]) -> _core.Searched:
         limits = _MOST_UNEVEN, search.iterations
-        return search.note(_core.p_identity(rows, starts, bool(starts), *limits, search.report))
+        return search.note(_core.p_identity(rows, starts, bool(starts), limits, search.report))
 
     anew = found([])
     again = found([_repeated(sums, rows.shape[1])]) if len(sums) else anew
@@ -569,7 +569,7 @@ def _of_distinct_cells(search: _Search, workload: Workload, most_uneven: float) 
     if len(counts) == len(places.reshape(-1)):
         return None
     rows = _core.condensed(Matrix(columns).core, workload.answer_weights())
-    found = search.note(_core.p_identity(rows, [], False, most_uneven, search.iterations, search.report))
+    found = search.note(_core.p_identity(rows, [], False, (most_uneven, search.iterations), search.report))
     together = np.flatnonzero((counts > 1) & columns.any(axis=0))
     sums = np.vstack([np.eye(len(counts))[together], _sums(found.strategy)])[:, places.reshape(-1)]
     shared = np.isin(places.reshape(-1), together)
