@@ -62,6 +62,12 @@ def test_they_cost_next_to_no_error(workload):
     assert plan.rmse < 0.85 * so.plan(workload, so.PureDP(epsilon=1.0), mechanism="identity").rmse
 
 
+def test_cells_that_nobody_asks_for_are_no_start():
+    asked = np.hstack([np.eye(3), np.zeros((3, 2))])
+    found = so.optimal.factorize(so.Matrix(asked), kind="p-identity", law="laplace")
+    assert np.abs(found.matrix).sum(axis=0) == pytest.approx(np.ones(5))
+
+
 def test_searches_of_them_end_where_they_are_told_to():
     calls = []
     asked = WORKLOADS[4]

@@ -564,13 +564,12 @@ def _of_distinct_cells(search: _Search, workload: Workload, most_uneven: float) 
     """Return what is found for the sums of cells that no query tells apart: with them next to no cells are measured."""
     if (workload.core.input_len or 0) * workload.core.answers_len > _MOST_COMPARED:
         return None
-    queries = dense(workload)
-    columns, places, counts = np.unique(queries, axis=1, return_inverse=True, return_counts=True)
-    if len(counts) == len(places.reshape(-1)):
+    columns, places, counts = np.unique(dense(workload), axis=1, return_inverse=True, return_counts=True)
+    together = np.flatnonzero((counts > 1) & columns.any(axis=0))
+    if not len(together):
         return None
     rows = _core.condensed(Matrix(columns).core, workload.answer_weights())
     found = search.note(_core.p_identity(rows, [], False, (most_uneven, search.iterations), search.report))
-    together = np.flatnonzero((counts > 1) & columns.any(axis=0))
     sums = np.vstack([np.eye(len(counts))[together], _sums(found.strategy)])[:, places.reshape(-1)]
     shared = np.isin(places.reshape(-1), together)
     largest = np.square(sums[:, shared]).sum(axis=1).max(initial=1.0)
