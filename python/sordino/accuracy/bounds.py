@@ -145,7 +145,8 @@ def stream_bound(
 
     `sigma ‖A‖_*/n`; without a length n = 2**20, the steps over which the rmse is taken. There a stable filter comes
     near the limit `sigma (1/2 pi) int |H(e^(i theta))| d theta` (Avram and Parter). Of more than 2**22 steps running
-    sums alone have a bound: their singular values are known. `sigma` counts `sqrt(touched)`
+    sums have singular values that are known, other filters those of 2**20 steps for each as many, since the blocks on a
+    diagonal have no larger nuclear norm than all (pinching), and averages no bound. `sigma` counts `sqrt(touched)`
     coordinates of one record where their signs are free. Of one sign they cost less than that if the noise of
     coordinates is correlated: the bound is that of `one_signed_mean` for each step, and for one step alone. `cells` are
     the coordinates, and those that one record touches.
@@ -156,11 +157,13 @@ def stream_bound(
         return None
     length = workload.length
     many = (length or 0) > _LONGEST_BOUND
-    if many and not isinstance(workload, RunningSum):
+    if many and isinstance(workload, RunningAverage):
         return None
     steps, (mean, name) = length or REFERENCE_STEPS, _NO_BOUND
     if isinstance(workload, Filter):
-        mean, name = _endless_mean(workload) if length is None else singular_mean(workload)
+        blocks = length is None or (many and not isinstance(workload, RunningSum))
+        mean, name = _endless_mean(workload) if blocks else singular_mean(workload)
+        mean *= steps // REFERENCE_STEPS * REFERENCE_STEPS / steps if blocks else 1.0
         mean *= unit.least_norm(1 if one_signed else steps)
     if isinstance(workload, RunningSum | RunningAverage) and length is not None and length <= LONGEST_PREFIXES:
         one = _prefix_bound(length, isinstance(workload, RunningAverage), objective)

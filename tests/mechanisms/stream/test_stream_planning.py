@@ -186,6 +186,24 @@ def test_streams_of_any_length_are_near_a_bound(length, horizon):
     assert "limit  " not in so.plan(so.Continual(so.RunningSum(4096), horizon="hard"), ONE, mechanism="blt").explain()
 
 
+@pytest.mark.parametrize("decay", [0.5, 0.99])
+def test_long_decays_have_the_bound_of_shorter_ones(decay):
+    """The blocks on the diagonal are alike: what 2^22 steps have on average, longer series have nearly too."""
+    known = so.plan(so.Continual(so.workloads.ExponentialSmoothing(decay, 2**22)), ONE)
+    for length in (2**22 + 1, 5 * 2**20 - 1, 2**23 + 2**19):
+        plan = so.plan(so.Continual(so.workloads.ExponentialSmoothing(decay, length)), ONE)
+        blocks = length // 2**20 * 2**20 / length
+        assert plan.fit.bound.value == pytest.approx(blocks * known.fit.bound.value, rel=1e-4)
+        assert plan.fit.bound.value <= known.fit.bound.value * (1 + 1e-9)
+        assert "bound   " in plan.explain()
+
+
+def test_long_averages_say_that_no_bound_is_known():
+    plan = so.plan(so.Continual(so.RunningAverage(2**23)), ONE)
+    assert plan.optimality is None and "bound          none is known" in plan.explain()
+    assert "none is known" not in so.plan(so.Continual(so.RunningAverage(2**10)), ONE).explain()
+
+
 @pytest.mark.parametrize("workload", [so.RunningSum, so.RunningAverage])
 @pytest.mark.parametrize(
     "mechanism", ["time-varying-blt", "two-diagonals", "blt", "identity", "honaker-tree", "optimal"]

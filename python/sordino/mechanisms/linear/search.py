@@ -65,6 +65,8 @@ _FEW_CELLS = 256
 _MOST_UNEVEN = 9e5
 _MOST_UNEVEN_ALONG_AXES = 9e3
 _MOST_UNEVEN_TOGETHER = 5e3
+# The same of sums that a search starts from: heavier ones slow it down.
+_LIGHT = 450.0
 # Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
 _BLOCKS = (64, 128, 256)
 _FEW_FILTERED = 512
@@ -573,7 +575,7 @@ def _of_distinct_cells(search: _Search, workload: Workload, most_uneven: float) 
     sums = np.vstack([np.eye(len(counts))[together], _sums(found.strategy)])[:, places.reshape(-1)]
     shared = np.isin(places.reshape(-1), together)
     largest = np.square(sums[:, shared]).sum(axis=1).max(initial=1.0)
-    return np.ascontiguousarray(np.where(shared, math.sqrt(0.9 * most_uneven / largest), 1.0) * sums)
+    return np.ascontiguousarray(np.where(shared, math.sqrt(min(_LIGHT, most_uneven) / largest), 1.0) * sums)
 
 
 def _blocks(workload: Workload) -> Array | None:

@@ -336,6 +336,8 @@ class StreamFit(DoorFit):
         if self.optimality is not None and self.bound is not None:
             lines.append(f"bound          {self.bound.value:.6g} ({self.bound.name}; {self.bound.mechanisms})")
             lines.append(f"optimality     at most {self.optimality:.6g} times the least of any Gaussian mechanism")
+        elif self.mechanism.law == "gaussian" and isinstance(asked.filter, RunningAverage):
+            lines.append("bound          none is known of averages of more than 2^22 steps")
         sums = isinstance(asked.filter, RunningSum | RunningAverage)
         if self.mechanism.strategy == "blt" and sums and asked.horizon == "hard" and self.steps > MOST_TABLES:
             lines.append("limit          two-diagonals, nearer to the least error, is made for at most 2^24 steps")

@@ -9,6 +9,8 @@ const MEMORY: usize = 10;
 /// A relative improvement below this, so many times in a row, ends a search.
 const NEGLIGIBLE: (f64, usize) = (1e-7, 5);
 
+/// Steps to heavier sums.
+const HEAVIER: usize = 400;
 /// Steps to lighter sums, and how much larger their squared error may be.
 const LIGHTER: (usize, f64) = (200, 1.002);
 
@@ -95,6 +97,17 @@ impl<'a, 'b> Descent<'a, 'b> {
                 self.give(memory.remove(0));
             }
         }
+    }
+
+    /// Where a walk comes to if the squared weights of a sum may be so many.
+    pub(super) fn with_heavier_sums(&mut self, mut walk: Walk, most_uneven: f64) -> Point {
+        if heaviest(&walk.point.sums, self.gram.cells()) >= 0.5 * self.limits.most_uneven {
+            self.limits.most_uneven = most_uneven;
+            self.forget(&mut walk.memory);
+            (walk.stalled, walk.ended) = (0, false);
+            self.follow(&mut walk, HEAVIER);
+        }
+        walk.point
     }
 
     /// A point near this one with no more squared weights of a sum than so many, if it errs by next to nothing more: digits

@@ -5,7 +5,6 @@
 
 use crate::linear_algebra::{Matrix, add_to_diagonal, inverse, product, product_of_columns};
 use crate::optimize::line::Line;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Numbers of a piece that has a thread of its own.
@@ -217,15 +216,25 @@ type Piece = (Vec<f64>, Matrix);
 
 /// What comes of pieces of the numbers of the cells, so many a cell.
 fn each_piece(count: usize, values: &mut [f64], of: &(dyn Fn(Range<usize>, &mut [f64]) -> Piece + Sync)) -> Vec<Piece> {
-    let cells = (PIECE / count).max(1);
-    let piece = |(at, piece): (usize, &mut [f64])| {
-        let first = at * cells;
-        of(first..first + piece.len() / count, piece)
-    };
-    if values.len() <= cells * count {
-        return vec![piece((0, values))]; // no other thread is woken
+    pieces_from(0, count, values, of)
+}
+
+fn pieces_from(
+    first: usize,
+    count: usize,
+    values: &mut [f64],
+    of: &(dyn Fn(Range<usize>, &mut [f64]) -> Piece + Sync),
+) -> Vec<Piece> {
+    let (cells, most) = (values.len() / count, (PIECE / count).max(1));
+    if cells <= most {
+        return vec![of(first..first + cells, values)]; // no other thread is woken
     }
-    values.par_chunks_mut(cells * count).enumerate().map(piece).collect()
+    let half = cells.div_ceil(most).div_ceil(2) * most;
+    let (left, right) = values.split_at_mut(half * count);
+    let (mut pieces, others) =
+        rayon::join(|| pieces_from(first, count, left, of), || pieces_from(first + half, count, right, of));
+    pieces.extend(others);
+    pieces
 }
 
 /// Changes the numbers of every cell.

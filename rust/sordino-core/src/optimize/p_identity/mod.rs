@@ -31,6 +31,8 @@ const STARTS: [f64; 3] = [1.0, 0.3, 0.03];
 const TRIAL: usize = 40;
 /// Of many cells a start is not tried whose squared error is so many times that of another.
 const HOPELESS: f64 = 2.0;
+/// Squared weights of a sum that are tried first.
+const LIGHT: f64 = 900.0;
 /// How much larger than those of any start the squared weights of a sum become, where that costs next to nothing.
 const ROOM: f64 = 2.0;
 /// How many are followed, and how long, until one is to the end.
@@ -81,8 +83,8 @@ fn turned(entries: &[f64], rows: usize) -> Vec<f64> {
 /// Squared weights of a sum that are enough for most: cells that sums alone determine would have any.
 fn needed(starts: &[&[f64]], n: usize) -> f64 {
     let squares = |row: &[f64]| row.iter().map(|weight| weight * weight).sum::<f64>();
-    let given = starts.iter().flat_map(|start| start.chunks_exact(n)).map(squares).reduce(f64::max);
-    given.map_or(f64::INFINITY, |given| (ROOM * given).max(n as f64 / 4.0))
+    let given = starts.iter().flat_map(|start| start.chunks_exact(n)).map(squares).fold(0.0, f64::max);
+    (ROOM * given).max(n as f64 / 4.0)
 }
 
 /// What a search finds.
@@ -117,7 +119,10 @@ fn search(
     // Of many cells what is given is better than what comes out of no order, and soon as good as it gets.
     let many = !starts.is_empty() && (alone || n > FEW_CELLS);
     let (iterations, work) = if many { (iterations.min(ENOUGH), MOST_WORK) } else { (iterations, f64::INFINITY) };
-    let mut descent = Descent::new(gram, Limits { iterations, work, most_uneven }, &mut progress);
+    let needed = needed(starts, n);
+    // Sums at their bound slow a search down: only what is found goes on to heavier ones.
+    let first = most_uneven.min(needed.max(LIGHT));
+    let mut descent = Descent::new(gram, Limits { iterations, work, most_uneven: first }, &mut progress);
     let mut walks: Vec<Walk> = Vec::new();
     walks.extend(starts.iter().filter_map(|start| descent.from(turned(start, start.len() / n))));
     if many {
@@ -140,7 +145,10 @@ fn search(
             descent.follow(walk, *steps);
         }
     }
-    let best = walks.pop().map(|walk| descent.with_lighter_sums(walk.point, needed(starts, n)));
+    let best = walks.pop().map(|walk| {
+        let heavier = descent.with_heavier_sums(walk, most_uneven);
+        if starts.is_empty() { heavier } else { descent.with_lighter_sums(heavier, needed) }
+    });
     let cells: f64 = gram.diagonal().iter().sum();
     let iterations = descent.iterations;
     Ok(match best.filter(|point| point.value < cells) {
