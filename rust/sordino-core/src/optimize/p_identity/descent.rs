@@ -1,6 +1,6 @@
 //! Descent to weighted sums that err less.
 
-use super::error::{Gram, Point, Spare};
+use super::error::{Gram, Point, Spare, add};
 use crate::linear_algebra::dot;
 use crate::optimize::Progress;
 
@@ -25,8 +25,8 @@ pub(super) struct Limits {
     pub(super) most_uneven: f64,
 }
 
-/// Minimises over `Θ ≥ 0`, squared weights of each sum bounded, by a projected quasi-Newton method of limited memory in the entries that may move (Nocedal & Wright
-/// 2006, ch. 7).
+/// Minimises over `Θ ≥ 0`, squared weights of each sum bounded, by a projected quasi-Newton method of limited memory in the
+/// entries that may move (Nocedal & Wright 2006, ch. 7).
 pub(super) struct Descent<'a, 'b> {
     gram: &'a Gram,
     progress: &'a mut Progress<'b>,
@@ -242,8 +242,4 @@ fn direction(slope: &[f64], memory: &[Pair]) -> Vec<f64> {
         add(&mut q, alpha - beta, moved);
     }
     q
-}
-
-fn add(to: &mut [f64], factor: f64, what: &[f64]) {
-    to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
 }

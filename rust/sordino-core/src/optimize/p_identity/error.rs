@@ -109,7 +109,7 @@ impl Weights {
     }
 }
 
-fn add(to: &mut [f64], factor: f64, what: &[f64]) {
+pub(super) fn add(to: &mut [f64], factor: f64, what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
 }
 
@@ -137,7 +137,7 @@ impl Point {
         });
         gram.times(count, &z, &mut v);
         spare.give(z);
-        let pieces = each_piece(count, &mut v, &|cells, v| {
+        let pieces = each_piece(0, count, &mut v, &|cells, v| {
             let (mut shared, mut products) = (Vec::new(), Matrix::zeros(count, count));
             for (j, v) in cells.zip(v.chunks_exact_mut(count)) {
                 for v in &mut *v {
@@ -214,12 +214,8 @@ impl Spare {
 /// What comes of a piece: numbers of its cells, and a matrix.
 type Piece = (Vec<f64>, Matrix);
 
-/// What comes of pieces of the numbers of the cells, so many a cell.
-fn each_piece(count: usize, values: &mut [f64], of: &(dyn Fn(Range<usize>, &mut [f64]) -> Piece + Sync)) -> Vec<Piece> {
-    pieces_from(0, count, values, of)
-}
-
-fn pieces_from(
+/// What comes of pieces of the numbers of the cells from this one on, so many a cell.
+fn each_piece(
     first: usize,
     count: usize,
     values: &mut [f64],
@@ -232,14 +228,14 @@ fn pieces_from(
     let half = cells.div_ceil(most).div_ceil(2) * most;
     let (left, right) = values.split_at_mut(half * count);
     let (mut pieces, others) =
-        rayon::join(|| pieces_from(first, count, left, of), || pieces_from(first + half, count, right, of));
+        rayon::join(|| each_piece(first, count, left, of), || each_piece(first + half, count, right, of));
     pieces.extend(others);
     pieces
 }
 
 /// Changes the numbers of every cell.
 fn each_cell(count: usize, values: &mut [f64], change: &(dyn Fn(usize, &mut [f64]) + Sync)) {
-    each_piece(count, values, &|cells, values| {
+    each_piece(0, count, values, &|cells, values| {
         cells.zip(values.chunks_exact_mut(count)).for_each(|(j, values)| change(j, values));
         (Vec::new(), Matrix::zeros(0, 0))
     });

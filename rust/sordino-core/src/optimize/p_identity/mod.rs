@@ -198,7 +198,8 @@ fn from_no_order(descent: &mut Descent<'_, '_>, n: usize, walks: &mut Vec<Walk>)
 /// gap is infinite: no bound is known); the best so far is returned.
 ///
 /// # Errors
-/// If `iterations` is 0, `most_uneven` is not positive, or a start has no rows of as many entries as there are cells, or negative ones.
+/// If `iterations` is 0, `most_uneven` is not positive, or a start has no rows of as many entries as there are cells, or
+/// negative ones.
 pub fn p_identity(
     queries: Queries<'_>,
     starts: &[&[f64]],
