@@ -30,6 +30,7 @@ mod linear_algebra;
 mod minimize;
 pub mod objective;
 pub mod optimize;
+mod order;
 pub mod owner;
 pub mod path_tree;
 pub mod plan;

@@ -116,11 +116,17 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
-    /// The Fourier mechanism of several filters of one series, weighted by part.
+    /// The Fourier mechanism of filters of one series, weighted by part.
     #[staticmethod]
-    fn fourier_union(py: Python<'_>, workload: PyRef<'_, Workload>, weights: Vec<f64>) -> PyResult<Self> {
+    fn fourier_filters(
+        py: Python<'_>,
+        workload: PyRef<'_, Workload>,
+        weights: Vec<f64>,
+        unit: UnitParts,
+    ) -> PyResult<Self> {
+        let unit = door_unit(unit).map_err(PyError::from)?;
         let core = &workload.0;
-        let core = detached(py, || strategy::fourier_union(core, &weights)).map_err(PyError::from)?;
+        let core = detached(py, || strategy::fourier_filters(core, &weights, unit)).map_err(PyError::from)?;
         Ok(Self::of(core, &workload))
     }
 

@@ -150,7 +150,7 @@ def unions(draw):
 @given(unions())
 def test_filters_together_answer_and_state_their_errors(workload):
     """Against dense matrices: answers, the variance of each, and the bound, which no strategy is below."""
-    strategy = _core.Strategy.fourier_union(workload.core, list(workload.weights))
+    strategy = _core.Strategy.fourier_filters(workload.core, list(workload.weights), so.AddRemove().relation())
     A, n = dense(workload), workload.core.input_len
     variances = strategy.variances()
     weights = np.array([strategy.weights(row) for row in A])

@@ -29,7 +29,7 @@ from sordino.privacy.calibration import laplace_composition_ratio, noise_ratio
 from sordino.privacy.costs import ApproxCost, Cost
 from sordino.privacy.guarantees import ApproxDP
 from sordino.privacy.units import AddRemove
-from sordino.workloads import GroupBy, Histogram, Kronecker, MarginalQueries, Union, Workload
+from sordino.workloads import Filter, GroupBy, Histogram, Kronecker, MarginalQueries, Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.constraints import Constraint, PublicTotal
 
@@ -205,8 +205,9 @@ def _closed_form(
         return groups.strategy(mechanism.law, workload.answer_weights(), unit, most)
     if mechanism.name == "balanced-gaussian" and request.unit.changes is not None and _is_nested(workload):
         return _core.Strategy.nested_product(workload.core, request.unit.relation())
-    if mechanism.name == "fourier-gaussian" and isinstance(workload, Union):
-        return _core.Strategy.fourier_union(workload.core, list(workload.weights))
+    if mechanism.name == "fourier-gaussian" and isinstance(workload, Union | Filter):
+        weights = workload.weights if isinstance(workload, Union) else (1.0,)
+        return _core.Strategy.fourier_filters(workload.core, list(weights), request.unit.relation())
     if mechanism.strategy == "weighted-tree" and isinstance(workload, Union):
         return _core.Strategy.weighted_tree_union(workload.core, list(workload.weights))
     if mechanism.strategy == "balanced" and isinstance(workload, Union):

@@ -1,6 +1,7 @@
 //! The model of largest entropy on a forest of measured pairs.
 
 use crate::estimate::Residuals;
+use crate::order::sorted_by_key;
 
 /// A forest over attributes: pairs that say most of each other, each with the rows of its table as chances.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl Forest {
             }
         }
         pairs.retain(|pair| pair.0 > 0.0);
-        pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let pairs = sorted_by_key(pairs, |pair| -pair.0);
         let mut roots: Vec<usize> = (0..attributes).collect();
         let mut edges = vec![Vec::new(); attributes];
         for (_, i, j, table) in pairs {

@@ -4,6 +4,7 @@ use super::rows::{beside, largest};
 use super::{Changes, Gram};
 use crate::error::Error;
 use crate::interrupt::poll;
+use crate::order::{by_key, falling};
 
 /// Additions that are made at most; a change takes as many as there are cells.
 const WORK: usize = 1 << 28;
@@ -21,7 +22,7 @@ pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Result<Opti
     let sides: Vec<Vec<f64>> = (0..gram.cells)
         .map(|i| {
             let mut sides = beside(gram, changes, i);
-            sides.sort_unstable_by(|a, b| b.total_cmp(a));
+            falling(&mut sides);
             let own = gram.at(i, i);
             let sums = sides.iter().take(changes.most - 1).scan(own, |sum, side| {
                 *sum += side;
@@ -32,7 +33,7 @@ pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Result<Opti
         .collect();
     let mut order: Vec<usize> = (0..gram.cells).collect();
     let most = |i: usize| sides[i].last().copied().unwrap_or(0.0);
-    order.sort_by(|a, b| most(*b).total_cmp(&most(*a)));
+    by_key(&mut order, &|i| -most(i));
     let mut search = Search {
         gram,
         changes,

@@ -19,6 +19,7 @@ mod rows;
 mod tests;
 mod vectors;
 
+use crate::order::{by_key, falling};
 use climb::climb;
 pub(crate) use climb::climb_each;
 
@@ -127,7 +128,7 @@ pub(crate) fn largest_norm(matrix: &Matrix, changes: Changes) -> Result<Option<U
     let gram = Gram::new(&matrix);
     let changes = Changes { most: changes.most.min(cells), ..changes };
     let mut norms: Vec<f64> = gram.diagonal().map(f64::sqrt).collect();
-    norms.sort_unstable_by(|a, b| b.total_cmp(a));
+    falling(&mut norms);
     let triangle = norms[..changes.most].iter().sum::<f64>().powi(2);
     let mut bound = rows::bound(&gram, changes).min(triangle);
     if cells <= MOST_IMPROVED {
@@ -164,7 +165,7 @@ fn coarse(value: f64) -> Upper {
 /// Changes to climb from: of the cells with the largest columns, one each, and of all.
 pub(crate) fn starts(gram: &Gram, changes: Changes) -> Vec<Vec<i8>> {
     let mut order: Vec<usize> = (0..gram.cells).collect();
-    order.sort_by(|a, b| gram.at(*b, *b).total_cmp(&gram.at(*a, *a)));
+    by_key(&mut order, &|j| -gram.at(j, j));
     let mut starts: Vec<Vec<i8>> =
         order.iter().step_by(gram.cells.div_ceil(16)).map(|j| single(gram.cells, *j)).collect();
     let mut all = vec![0; gram.cells];

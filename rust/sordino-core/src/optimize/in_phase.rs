@@ -64,7 +64,7 @@ impl<'a> Lags<'a> {
 ///
 /// On a ring of N, of 2N where the filters have ends, the parts of Z have the spectra `√w_p λ_p/|λ|`, `|λ|²` the sum of all
 /// `w_p |λ_p|²`. `s_j` is a sum over the lags that join cell j to an answer: those from `first − j` to `n − 1 − j`, all on a
-/// ring.
+/// ring. Where no answer reads before the first cell, a ring of little more than N is tried as well.
 ///
 /// # Errors
 /// [`Error::Unsupported`] of what is no filter or union of filters and cells, or of both kinds.
@@ -81,7 +81,20 @@ pub fn in_phase(workload: &Workload, weights: &[f64]) -> Result<InPhase, Error> 
     if kinds().any(|other| other != circular) || found.iter().any(|filter| filter.cells != n) {
         return Err(Error::Unsupported("filters on a ring go with others on it, those with ends likewise".into()));
     }
-    let length = if circular { n } else { 2 * n };
+    let own = on_ring(&found, if circular { n } else { 2 * n }, circular);
+    let reads_inside = |filter: &Lags<'_>| {
+        filter.first_lag >= 0 && filter.taps.len() + filter.first_lag as usize <= filter.first_answer + 1
+    };
+    if circular || !found.iter().all(reads_inside) {
+        return Ok(own);
+    }
+    let closer = on_ring(&found, n + n / 8, circular);
+    Ok(InPhase { products: own.products.max(closer.products), squares: own.squares.max(closer.squares), ..own })
+}
+
+/// The sums on a ring of this length, on which the lags from the first to the last cell are different.
+fn on_ring(found: &[Lags<'_>], length: usize, circular: bool) -> InPhase {
+    let n = found[0].cells;
     let ring = RealFourier::new(length);
     let mut spectra: Vec<_> = found.iter().map(|filter| filter.spectrum(&ring)).collect();
     let square = |k: usize| spectra.iter().map(|spectrum| spectrum[k].norm_sqr()).sum::<f64>();
@@ -119,7 +132,7 @@ pub fn in_phase(workload: &Workload, weights: &[f64]) -> Result<InPhase, Error> 
         found.iter().zip(&before).map(of_part).sum::<f64>()
     };
     let cells: Vec<f64> = (0..n).map(inside).collect();
-    Ok(InPhase { products: cells.iter().sum(), squares: cells.iter().map(|s| s * s).sum(), roots })
+    InPhase { products: cells.iter().sum(), squares: cells.iter().map(|s| s * s).sum(), roots }
 }
 
 #[cfg(test)]
@@ -135,6 +148,8 @@ mod tests {
         let linear = |center| Workload::Linear { kernel: taps.clone(), len: n, center };
         let ring = Workload::Circular { kernel: taps.clone() };
         let tail = Workload::Tail { first: 5, of: Box::new(linear(0)) };
+        let window = Workload::Linear { kernel: vec![1.0; n / 2], len: n, center: 0 };
+        let windows = Workload::Tail { first: n / 2 - 1, of: Box::new(window) };
         let cells = Workload::Histogram { len: n };
         let union = Workload::Union { parts: vec![linear(0), cells, linear(4)] };
         let cases = [
@@ -142,6 +157,7 @@ mod tests {
             (linear(7), vec![2.0]),
             (ring, vec![1.0]),
             (tail, vec![1.0]),
+            (windows, vec![1.0]),
             (union, vec![1.0, 3.0, 0.5]),
         ];
         for (workload, weights) in cases {

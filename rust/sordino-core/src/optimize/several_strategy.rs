@@ -17,6 +17,7 @@ use super::range::Range;
 use super::{Progress, Target};
 use crate::changes::{Changes, Gram, climb_each, largest_norm, single, starts};
 use crate::error::Error;
+use crate::order::sorted_by_key;
 use crate::split_mix::SplitMix;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -116,9 +117,10 @@ impl Known {
 
     /// Changes to climb from: those of most weight, and some at random.
     fn starts(&self, changes: Changes, random: &mut SplitMix) -> Vec<Vec<i8>> {
-        let mut order: Vec<&Member> = self.members.iter().collect();
-        order.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        let heavy = order.into_iter().take(CLIMBED).map(|member| member.change.clone());
+        let heavy = sorted_by_key(self.members.iter().collect(), |member| -member.weight)
+            .into_iter()
+            .take(CLIMBED)
+            .map(|member| member.change.clone());
         heavy.chain((0..CLIMBED / 3).map(|_| at_random(self.cells, changes, random))).collect()
     }
 

@@ -8,6 +8,7 @@ use super::linear_algebra::{
 };
 use super::stages::Stages;
 use super::{Progress, Target};
+use crate::order::by_key;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -113,7 +114,7 @@ pub(super) fn least_volume(columns: &Matrix, target: Target, stages: &mut Stages
     let mut best = Weights { gap: gap(&reach(columns, &weights)?), weights };
     let mut set = program.indices;
     if set.len() > few && enough_for_any {
-        set.sort_by(|i, j| best.weights[*j].total_cmp(&best.weights[*i]));
+        by_key(&mut set, &|i| -best.weights[i]);
         set.truncate(few);
     }
     while newton && !stages.stopped && best.gap > target.gap && stages.done < end && set.len() <= MANY {
@@ -132,7 +133,7 @@ pub(super) fn least_volume(columns: &Matrix, target: Target, stages: &mut Stages
         if outside.is_empty() {
             break;
         }
-        outside.sort_by(|i, j| reach[*j].total_cmp(&reach[*i]));
+        by_key(&mut outside, &|i| -reach[i]);
         outside.truncate(few / 2);
         set.extend(outside);
     }

@@ -8,6 +8,7 @@ use super::fourier::Circle;
 use super::least_squares::{LeastSquares, OnCircle};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
 use crate::error::Error;
+use crate::order::by_key;
 use crate::transform::fourier::{UNIT_ROUNDOFF, transform_error};
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -131,12 +132,12 @@ impl OnCircle for Measured {
 
 impl FourierBasis {
     pub(super) fn new(workload: &Workload, sharing: Sharing) -> Result<Self, Error> {
-        let circle = Circle::new(workload)?;
+        let circle = Circle::new(workload, None)?;
         let magnitudes: Vec<f64> = circle.spectrum.iter().map(|v| v.norm()).collect();
         let magnitude = |k: usize| magnitudes[k];
         let mut frequencies: Vec<usize> =
             (0..circle.transform.spectrum_len()).filter(|k| circle.spectrum[*k] != Complex::default()).collect();
-        frequencies.sort_by(|a, b| magnitude(*b).total_cmp(&magnitude(*a)));
+        by_key(&mut frequencies, &|k| -magnitude(k));
         let width = |k: usize| circle.transform.multiplicity(k) as usize;
         // Blocks of frequencies that share one radius.
         let blocks: Vec<&[usize]> = match sharing {

@@ -24,6 +24,28 @@ pub(super) fn on_merged_cells(
     Ok(if count == *len { inner } else { Box::new(Merged::new(places, count, inner)) })
 }
 
+/// The strategy of a workload, of windows that all hold the cells in the middle that of these merged.
+///
+/// # Errors
+/// As `build`.
+pub(super) fn on_merged_windows(
+    workload: &Workload,
+    build: impl FnOnce(&Workload) -> Result<Box<dyn Strategy>, Error>,
+) -> Result<Box<dyn Strategy>, Error> {
+    let (Workload::Tail { first, of }, Some((tap, _))) = (workload, workload.windows()) else { return build(workload) };
+    let Workload::Linear { kernel, len, center: 0 } = &**of else { return build(workload) };
+    // Cells before the last window, as many as behind the first one.
+    let outside = len.saturating_sub(kernel.len());
+    if kernel.len() != first + 1 || 2 * outside + 2 > *len {
+        return build(workload);
+    }
+    let count = 2 * outside + 1;
+    let kernel = vec![tap; outside + 1];
+    let inner = Workload::Tail { first: outside, of: Box::new(Workload::Linear { kernel, len: count, center: 0 }) };
+    let place = |j: usize| Some(j.min(outside).max((j + count).saturating_sub(*len)) as u32);
+    Ok(Box::new(Merged::new((0..*len).map(place).collect(), count, build(&inner)?)))
+}
+
 /// The strategy of the merged cells.
 #[derive(Debug)]
 struct Merged {
@@ -141,5 +163,53 @@ impl Strategy for Merged {
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         self.inner.weights(&self.merged_row(row)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::fourier_filters;
+
+    /// Long windows as one circle of few cells: answers, variances, and what neighbours are apart.
+    #[test]
+    fn cells_in_all_windows_are_one() {
+        for (window, len) in [(9, 10), (6, 10), (5, 10), (10, 10), (7, 11), (1, 1), (2, 3)] {
+            let whole = Workload::Linear { kernel: vec![0.5; window], len, center: 0 };
+            let workload = Workload::Tail { first: window - 1, of: Box::new(whole) };
+            let strategy = fourier_filters(&workload, &[1.0], Unit::add_remove(1, None).unwrap()).unwrap();
+            let encode = |x: &[i64]| {
+                let mut units = vec![0; strategy.measured_len()];
+                strategy.encode(Input::Cells(x), 1000, Encoded::Exact(&mut units)).unwrap();
+                units.into_iter().map(|unit| unit as f64).collect::<Vec<f64>>()
+            };
+            let columns: Vec<Vec<f64>> =
+                (0..len).map(|j| encode(&(0..len).map(|i| i64::from(i == j)).collect::<Vec<_>>())).collect();
+            let outside = len - window;
+            let alike = |j: usize| (outside..window).contains(&j);
+            for i in 0..len {
+                let same = |j: usize| i == j || (alike(i) && alike(j));
+                assert!((0..len).all(|j| (columns[i] == columns[j]) == same(j)), "{window} {len} {i}");
+            }
+            let x: Vec<i64> = (0..len as i64).map(|j| j * 37 % 101 - 20).collect();
+            let answers_len = workload.answers_len();
+            let (mut answers, mut variances) = (vec![0.0; answers_len], vec![0.0; answers_len]);
+            strategy.decode(&encode(&x), &mut answers);
+            strategy.variances(&mut variances);
+            for t in 0..answers_len {
+                let truth = 0.5 * x[t..t + window].iter().sum::<i64>() as f64;
+                assert!((answers[t] - truth).abs() < 1e-9 * (1.0 + truth.abs()), "{window} {len} {t}");
+                let weights = strategy.weights(&workload.row(t).unwrap()).unwrap();
+                let variance: f64 = weights.iter().map(|w| w * w).sum();
+                assert!((variance / variances[t] - 1.0).abs() < 1e-9);
+            }
+            let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+            let apart = |a: &[f64], b: &[f64]| norm(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>());
+            let declared = |unit: Unit| strategy.sensitivity(unit).unwrap().get() * (1.0 + 1e-12);
+            for a in &columns {
+                assert!(declared(Unit::add_remove(1, None).unwrap()) >= norm(a));
+                assert!(columns.iter().all(|b| declared(Unit::replace_one(1).unwrap()) >= apart(a, b)));
+            }
+        }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) use common::largest_square;
 pub use common::{CommonNoise, common};
 pub use compressive::Compression;
 pub use factored::{Factor, Factorization, Pieces};
-pub use fourier::fourier_union;
+pub use fourier::fourier_filters;
 pub use joint::{joint, joint_errors};
 pub use keyed_sketch::keyed_sketch;
 pub use laminar::NestedGroups;

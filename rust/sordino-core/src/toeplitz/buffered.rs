@@ -5,6 +5,7 @@ use super::exponentials::Exponentials;
 use super::noise_response::NoiseResponse;
 use super::secular::{Root, roots};
 use crate::error::Error;
+use crate::order::sorted_by_key;
 use crate::upper::Upper;
 
 /// Most buffers of a strategy.
@@ -62,8 +63,7 @@ impl BufferedToeplitz {
                 return Err(Error::invalid(name, "parameters have 16 bits and a shift of at most 96"));
             }
         }
-        let mut pairs: Vec<(Dyadic, Dyadic)> = mu.into_iter().zip(omega).collect();
-        pairs.sort_by(|a, b| a.0.value().total_cmp(&b.0.value()));
+        let pairs = sorted_by_key(mu.into_iter().zip(omega).collect(), |pair: &(Dyadic, Dyadic)| pair.0.value());
         if pairs.windows(2).any(|pair| pair[0].0.value() >= pair[1].0.value()) {
             return Err(Error::invalid("mu", "poles must be distinct"));
         }

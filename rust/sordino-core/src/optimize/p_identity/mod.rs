@@ -21,6 +21,7 @@ use super::queries::Queries;
 use super::{Line, Progress};
 use crate::error::Error;
 use crate::linear_algebra::transposed_product;
+use crate::order::sorted_by_key;
 use crate::workload::Workload;
 use descent::{Descent, Limits, Walk};
 use error::Gram;
@@ -139,7 +140,7 @@ fn search(
         from_no_order(&mut descent, n, &mut walks);
     }
     for (kept, steps) in if many { &ROUNDS[ROUNDS.len() - 1..] } else { &ROUNDS } {
-        walks.sort_by(|a, b| a.point.value.total_cmp(&b.point.value));
+        walks = sorted_by_key(walks, |walk| walk.point.value);
         walks.truncate(*kept);
         for walk in &mut walks {
             descent.follow(walk, *steps);

@@ -7,8 +7,8 @@
 
 use super::TOLERANCE;
 use super::wanted::{Marginal, Problem};
+use crate::order::sorted_by_key;
 use crate::split_mix::SplitMix;
-use std::cmp::Reverse;
 use std::rc::Rc;
 
 /// Growth ends when the logarithm of what a table is worth is so much below the best.
@@ -56,10 +56,8 @@ fn shuffled(len: usize, random: &mut SplitMix) -> Vec<usize> {
 /// Wanted sets by what their own tables are worth, rounded, so that those of equal worth stay in order.
 fn by_worth(problem: &Problem, power: f64) -> Vec<usize> {
     let wanted = &problem.wanted;
-    let worth = |k: usize| ((power * wanted.weights[k].ln() - wanted.cells[k].ln()) / TOLERANCE).round() as i64;
-    let mut order: Vec<usize> = (0..wanted.sets.len()).collect();
-    order.sort_by_cached_key(|k| Reverse(worth(*k)));
-    order
+    let worth = |k: &usize| ((power * wanted.weights[*k].ln() - wanted.cells[*k].ln()) / TOLERANCE).round();
+    sorted_by_key((0..wanted.sets.len()).collect(), |k| -worth(k))
 }
 
 /// A cover that is being made.
@@ -233,7 +231,7 @@ fn pruned(problem: &Problem, mut tables: Vec<Rc<Marginal>>) -> Vec<Rc<Marginal>>
     for table in &tables {
         count(table, true);
     }
-    tables.sort_by(|a, b| b.cells.total_cmp(&a.cells));
+    tables = sorted_by_key(tables, |table| -table.cells);
     let mut kept = Vec::new();
     for table in tables {
         let only = count(&table, false);

@@ -6,6 +6,7 @@
 
 use super::TOLERANCE;
 use super::wanted::{Marginal, Problem};
+use crate::order::sorted_by_key;
 use std::rc::Rc;
 
 /// What is not covered by lines is covered with this power.
@@ -31,9 +32,7 @@ impl Field {
     fn all() -> Vec<Self> {
         let primes = PRIMES.into_iter().map(|order| Self { order, polynomial: 0 });
         let powers = POLYNOMIALS.into_iter().map(|(order, polynomial)| Self { order, polynomial });
-        let mut all: Vec<Self> = primes.chain(powers).collect();
-        all.sort_by_key(|field| field.order);
-        all
+        sorted_by_key(primes.chain(powers).collect(), |field| field.order as f64)
     }
 
     /// Modulo the prime, or without carries.
@@ -64,8 +63,7 @@ impl Field {
 /// Covers of pairs, perhaps not of all of them, to be completed and pruned.
 pub(super) fn planes(problem: &Problem) -> Vec<Vec<Rc<Marginal>>> {
     let d = problem.wanted.attributes.len();
-    let mut order: Vec<u32> = (0..d as u32).collect();
-    order.sort_by(|a, b| problem.wanted.levels[*b as usize].total_cmp(&problem.wanted.levels[*a as usize]));
+    let order = sorted_by_key((0..d as u32).collect(), |k| -problem.wanted.levels[*k as usize]);
     let size = usual_size(problem);
     let mut found = Vec::new();
     for field in Field::all() {

@@ -22,7 +22,7 @@ mod time_varying;
 pub use search::{Prefixes, prefix_bound};
 pub use time_varying::TimeVarying;
 
-use poles::Poles;
+pub(super) use poles::Poles;
 
 /// Poles that are swept at once.
 const LANES: usize = 8;

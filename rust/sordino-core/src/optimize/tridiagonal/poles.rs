@@ -7,10 +7,10 @@ const LOOKS: u32 = 4000;
 
 /// `r(t) = Σ_i factor_i/(t + shift_i)`, positive throughout, with `|r(t) √t − 1| ≤ deviation`.
 #[derive(Debug, Clone)]
-pub(super) struct Poles {
-    pub(super) shifts: Vec<f64>,
-    pub(super) factors: Vec<f64>,
-    pub(super) deviation: f64,
+pub(in crate::optimize) struct Poles {
+    pub(in crate::optimize) shifts: Vec<f64>,
+    pub(in crate::optimize) factors: Vec<f64>,
+    pub(in crate::optimize) deviation: f64,
 }
 
 impl Poles {
@@ -49,7 +49,7 @@ impl Poles {
     }
 
     /// As many as deviate by little more than so much: `4 exp(−π² count/K)`.
-    pub(super) fn within(low: f64, high: f64, deviation: f64) -> Self {
+    pub(in crate::optimize) fn within(low: f64, high: f64, deviation: f64) -> Self {
         let quarter = Amplitude::new(low / high).quarter_period();
         Self::new(low, high, (quarter * (4.0 / deviation).ln() / (PI * PI)).ceil() as usize)
     }

@@ -33,24 +33,17 @@ impl Precision {
 }
 
 impl Symmetry {
-    pub(super) fn period(self, len: usize) -> usize {
-        match self {
-            Self::Sine => 2 * (len + 1),
-            Self::Cosine => 4 * len + 2,
-        }
-    }
-
     /// Coordinate of the other image of cell `j` among `−n … n`, and whether it has the other sign.
     pub(super) fn image(self, j: usize) -> (isize, bool) {
         match self {
             Self::Sine => (-(j as isize), true),
-            Self::Cosine => (1 - j as isize, false),
+            Self::Cosine | Self::Reflected => (1 - j as isize, false),
         }
     }
 
     /// How often a cell is met on the ring, over how often in `K`.
     pub(super) fn meetings(self) -> f64 {
-        if self == Self::Sine { 1.0 } else { 2.0 }
+        if self == Self::Cosine { 2.0 } else { 1.0 }
     }
 }
 
@@ -68,8 +61,8 @@ pub(super) fn lags(kernel: &[i64], ahead: usize, behind: usize) -> impl Iterator
 pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>, Error> {
     let half = kernel.len() - 1;
     let (q, len) = match symmetry {
-        Symmetry::Sine => (2 * half, half - 1),
         Symmetry::Cosine => (half, half / 2),
+        _ => (2 * half, half - 1),
     };
     let signed = |lag: usize, value: i64| if symmetry == Symmetry::Cosine && lag % 2 == 1 { -value } else { value };
     let inner: Vec<i64> = (1..=len).map(|lag| signed(lag, kernel[lag])).collect();
@@ -78,7 +71,7 @@ pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>
     let e = |lag: usize| if lag == 0 { 0 } else { *inner.get(lag - 1).unwrap_or(&0) };
     let c = |sum: usize| if sum < 2 { 0 } else { *sums.get(sum - 2).unwrap_or(&0) };
     // What the kernel has at 0, and at half of an even ring.
-    let ends = [(0, kernel[0]), (half, if symmetry == Symmetry::Sine { kernel[half] } else { 0 })];
+    let ends = [(0, kernel[0]), (half, if symmetry == Symmetry::Cosine { 0 } else { kernel[half] })];
     let at = |lag: usize| {
         let between: i64 = ends.iter().map(|(end, value)| 2 * value * e(lag.abs_diff(*end))).sum();
         let own = match lag {
@@ -89,7 +82,7 @@ pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>
         c(lag) + c(q - lag) + 2 * differences.get(lag).unwrap_or(&0) + between + own
     };
     Ok(match symmetry {
-        Symmetry::Sine => (0..=half).map(at).collect(),
+        Symmetry::Sine | Symmetry::Reflected => (0..=half).map(at).collect(),
         // Over both halves of its own ring the sum is twice that; it changes its sign after half of it.
         Symmetry::Cosine => {
             let first: Vec<i64> = (0..=len).map(|lag| 2 * signed(lag, at(lag))).collect();
@@ -104,8 +97,7 @@ pub(super) fn correlation(symmetry: Symmetry, kernel: &[i64]) -> Result<Vec<i64>
 pub(super) fn spectrum(ring: &RealFourier, symmetry: Symmetry, len: usize, kernel: &[i64]) -> Option<Vec<f64>> {
     let mut spectrum = ring.even(&kernel.iter().map(|k| *k as f64).collect::<Vec<_>>());
     for (k, value) in spectrum.iter_mut().enumerate() {
-        let mode = if symmetry == Symmetry::Sine { (1..=len).contains(&k) } else { k % 2 == 1 && k < 2 * len };
-        *value = if mode { *value / symmetry.meetings() } else { f64::INFINITY };
+        *value = if symmetry.mode(len, k).is_some() { *value / symmetry.meetings() } else { f64::INFINITY };
     }
     spectrum.iter().all(|v| *v > 0.0).then_some(spectrum)
 }
@@ -121,16 +113,17 @@ pub(super) fn rounded_kernel(
 ) -> Vec<i64> {
     let half = ring.len() / 2;
     // Cosines change their sign after half of the ring: exactly, whatever was rounded.
-    let last = if symmetry == Symmetry::Sine { half } else { half / 2 };
-    // Modes come in pairs.
+    let last = if symmetry == Symmetry::Cosine { half / 2 } else { half };
+    // Modes come in pairs, all but one whose frequency is 0.
     let norm = (2.0 * values.iter().sum::<f64>() / ring.len() as f64).sqrt();
     let scale = 2f64.powi(bits as i32) / (norm * ring.len() as f64);
     let kernel = if line.is_single() && values.len() > LONG {
         fractional_kernel(symmetry, ring.len(), last)
     } else {
         let mut spectrum = vec![0.0; ring.spectrum_len()];
-        let between = if symmetry == Symmetry::Sine { 1 } else { 2 };
-        spectrum.iter_mut().skip(1).step_by(between).zip(values).for_each(|(slot, v)| *slot = v.sqrt());
+        for (k, slot) in spectrum.iter_mut().enumerate() {
+            *slot = symmetry.mode(values.len(), k).map_or(0.0, |mode| values[mode].sqrt());
+        }
         ring.even(&spectrum)
     };
     let mut rounded: Vec<i64> = kernel[..=last].iter().map(|value| (value * scale).round() as i64).collect();
@@ -147,10 +140,10 @@ pub(super) fn rounded_kernel(
 /// which are power series of `h/L` in zeta functions at 1/2 and 5/2: by Hurwitz's formula also where their sum has no limit and
 /// the mode 0 is left out. Of odd modes every other is taken off, `L = P/2`.
 fn fractional_kernel(symmetry: Symmetry, period: usize, last: usize) -> Vec<f64> {
-    let len = if symmetry == Symmetry::Sine { period as f64 } else { 0.5 * period as f64 };
+    let len = if symmetry == Symmetry::Cosine { 0.5 * period as f64 } else { period as f64 };
     let term = |s: f64| match symmetry {
-        Symmetry::Sine => alternating_zeta(s) / (1.0 - 2f64.powf(1.0 - s)),
         Symmetry::Cosine => -alternating_zeta(s),
+        _ => alternating_zeta(s) / (1.0 - 2f64.powf(1.0 - s)),
     };
     // `2 (s)_{2k}/(2k)! ζ(s + 2k)` are the coefficients of `(h/L)^{2k}`.
     let mut series = [0.0; TERMS];

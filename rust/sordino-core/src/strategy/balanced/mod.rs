@@ -4,12 +4,14 @@
 //! `W = AᵀA` is a multiple of the inverse of a second difference, with sines or cosines for eigenvectors. With
 //! `S = W^{1/2}` and `s` its diagonal, `B = S^{1/2} diag(s)^{−1/2}` has unit columns, and its error is at most 1.00074
 //! (ranges) or 1.0054 (running sums) times `Σ s_j²`, which no strategy beats (see [`crate::optimize::root_diagonal`]). Of
-//! unions without common modes the diagonal of `W` in sines or in cosines stands for its eigenvalues, whichever is better.
+//! unions without common modes the diagonal of `W` in sines, in cosines or in those of reflected cells, of which a constant is
+//! one, stands for its eigenvalues, whichever is best.
 //!
 //! What is measured is `K D` in exact integers: `D` the rounded column weights, and `K_ij = k(i − j) − k(i + j)` (sines)
 //! or `k(i − j) + k(i + j − 1)` (cosines) a circular convolution of sequences with that symmetry by a rounded kernel that
 //! has it too. They are an invariant subspace on which `K²` acts through `ρ = k ⊛ k`, so `b_i·b_j` is `D_i D_j(ρ(i − j) −
-//! ρ(i + j))` or `D_i D_j(ρ(i − j) + ρ(i + j − 1))/2`, exactly. Decoding divides by the spectrum of the rounded kernel.
+//! ρ(i + j))` or `D_i D_j(ρ(i − j) + ρ(i + j − 1))`, of cosines half of it, exactly. Decoding divides by the spectrum of the
+//! rounded kernel.
 
 mod kernel;
 #[cfg(test)]
@@ -22,6 +24,7 @@ use super::boxes::{Boxes, long_axes, one_by_one};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
 use crate::optimize::{Line, Symmetry};
+use crate::order::sorted_by_key;
 use crate::scratch::INTEGERS;
 use crate::transform::exact::{ExactConvolution, Limits};
 use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF, made};
@@ -101,8 +104,7 @@ impl Balanced {
         let roots = line.symmetries().iter().map(|symmetry| Self::of(workload, weights, &line, *symmetry, precision));
         let mut roots: Vec<Self> = roots.collect::<Result<_, _>>()?;
         if roots.len() > 1 {
-            let errors: Vec<f64> = roots.iter().map(Self::mean_square).collect();
-            roots.swap(0, usize::from(errors[1] < errors[0]));
+            roots = sorted_by_key(roots, Self::mean_square);
         }
         Ok(roots.swap_remove(0))
     }
@@ -185,7 +187,7 @@ impl Balanced {
     /// Largest `|b_j|²`, and how far `b_i·b_j` may fall below zero.
     pub(super) fn squares(&self) -> (Upper, Upper) {
         let upper = |value: i128| Upper::integer(value.unsigned_abs());
-        (upper(self.column_squared), upper(self.opposed()))
+        (upper(self.column_squared), upper((-self.least_product()).max(0)))
     }
 
     /// `B^{-T} row`.
@@ -206,30 +208,12 @@ impl Balanced {
 
     /// `K^{-1} v`.
     fn divide(&self, v: &[f64]) -> Vec<f64> {
-        self.on_ring(v, f64::recip)
+        self.symmetry.times(&self.ring, v, |k| self.spectrum[k].recip())
     }
 
     /// `K v`.
     fn filtered(&self, v: &[f64]) -> Vec<f64> {
-        self.on_ring(v, |eigenvalue| if eigenvalue.is_finite() { eigenvalue } else { 0.0 })
-    }
-
-    /// A function of `K`, by its eigenvalues, of a vector.
-    fn on_ring(&self, v: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
-        let mut ring = vec![0.0; self.ring.len()];
-        let (period, half) = (self.ring.len(), self.ring.len() / 2);
-        for (j, value) in (1..).zip(v) {
-            match self.symmetry {
-                Symmetry::Sine => (ring[j], ring[period - j]) = (*value, -value),
-                Symmetry::Cosine => {
-                    // The images about 1/2, and those of both about n + 1.
-                    (ring[j], ring[(period + 1 - j) % period]) = (*value, *value);
-                    (ring[half + 1 - j], ring[half + j]) = (-value, -value);
-                }
-            }
-        }
-        self.ring.filter_evenly(&mut ring, |k| of(self.spectrum[k]));
-        ring[1..=v.len()].to_vec()
+        self.symmetry.times(&self.ring, v, |k| if self.spectrum[k].is_finite() { self.spectrum[k] } else { 0.0 })
     }
 
     fn weighted(&self, v: &[f64]) -> Vec<f64> {
@@ -244,13 +228,14 @@ impl Balanced {
         match self.symmetry {
             Symmetry::Sine => weight * (at(i.abs_diff(j)) - at(i + j + 2)),
             Symmetry::Cosine => weight * i128::midpoint(at(i.abs_diff(j)), at(i + j + 1)),
+            Symmetry::Reflected => weight * (at(i.abs_diff(j)) + at(i + j + 1)),
         }
     }
 
     /// Upper bound of `|b_i − b_j|²`, exact for short series.
     fn pair_squared(&self) -> i128 {
         if self.len() > MAX_PAIRS {
-            return 2 * (self.column_squared + self.opposed());
+            return 2 * (self.column_squared - self.least_product());
         }
         let norms: Vec<i128> = (0..self.len()).map(|j| self.product(j, j)).collect();
         let pairs = (0..self.len())
@@ -259,16 +244,18 @@ impl Balanced {
         pairs.max().unwrap_or(0)
     }
 
-    /// How far `b_i·b_j` may fall below zero. The second lag, or half a period less it, is never nearer to 0 than the
-    /// first, and `ρ` falls but for what was rounded: by at most its largest rise.
-    fn opposed(&self) -> i128 {
+    /// What `b_i·b_j` is at least. The second lag, or half a period less it, is never nearer to 0 than the first, and `ρ`
+    /// falls but for what was rounded: by at most its largest rise. Of reflected sequences both lags add.
+    fn least_product(&self) -> i128 {
         let (mut least, mut rise) = (self.correlation[0], 0);
         for value in &self.correlation {
             rise = rise.max(i128::from(*value) - i128::from(least));
             least = least.min(*value);
         }
-        let weight = self.weights.iter().fold(0, |most, d| most.max(i128::from(*d)));
-        rise * weight * weight
+        let least = if self.symmetry == Symmetry::Reflected { 2 * i128::from(least) } else { -rise };
+        let weights = self.weights.iter().map(|d| i128::from(*d));
+        let weight = if least < 0 { weights.max() } else { weights.min() }.unwrap_or(0);
+        least * weight * weight
     }
 }
 

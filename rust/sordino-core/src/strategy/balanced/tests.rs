@@ -6,8 +6,22 @@ fn workload(symmetry: Symmetry, len: usize) -> Workload {
     match symmetry {
         Symmetry::Sine => Workload::Ranges { len },
         Symmetry::Cosine => Workload::Linear { kernel: vec![1.0; len], len, center: 0 },
+        Symmetry::Reflected => {
+            let total = Workload::Matrix { rows: 1, columns: len, entries: vec![1.0; len] };
+            Workload::Union { parts: vec![workload(Symmetry::Cosine, len), total] }
+        }
     }
 }
+
+/// With a total that counts as much as twice the others.
+fn root(symmetry: Symmetry, len: usize) -> Balanced {
+    let (workload, weights) = (workload(symmetry, len), [1.0, 2.0 * len as f64]);
+    let weights = if symmetry == Symmetry::Reflected { &weights } else { &weights[..1] };
+    let line = Line::of(&workload, Some(weights)).unwrap();
+    Balanced::of(&workload, weights, &line, symmetry, Precision::Full).unwrap()
+}
+
+const SYMMETRIES: [Symmetry; 3] = [Symmetry::Sine, Symmetry::Cosine, Symmetry::Reflected];
 
 fn encode(strategy: &Balanced, x: &[i64], max_abs: u64) -> Vec<f64> {
     let mut units = vec![0i64; x.len()];
@@ -24,9 +38,9 @@ fn encode(strategy: &Balanced, x: &[i64], max_abs: u64) -> Vec<f64> {
 /// Products of columns of the integer matrix, as written out, against those from its kernel.
 #[test]
 fn products_of_columns_are_exact() {
-    for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
+    for symmetry in SYMMETRIES {
         for len in [1, 2, 3, 8, 13, 64] {
-            let strategy = Balanced::new(&workload(symmetry, len), None, Precision::Full).unwrap();
+            let strategy = root(symmetry, len);
             let columns: Vec<Vec<i128>> = (0..len)
                 .map(|j| {
                     let unit: Vec<i64> = (0..len).map(|i| i64::from(i == j)).collect();
@@ -37,7 +51,7 @@ fn products_of_columns_are_exact() {
                 for j in 0..len {
                     let product: i128 = columns[i].iter().zip(&columns[j]).map(|(a, b)| a * b).sum();
                     assert_eq!(strategy.product(i, j), product, "{symmetry:?} {len} {i} {j}");
-                    assert!(-product <= strategy.opposed(), "{symmetry:?} {len} {i} {j}");
+                    assert!(product >= strategy.least_product(), "{symmetry:?} {len} {i} {j}");
                 }
             }
         }
@@ -47,9 +61,9 @@ fn products_of_columns_are_exact() {
 /// Of long lines, whose kernel has no transform: columns as they are encoded against products of their kernel.
 #[test]
 fn products_of_columns_of_long_lines_are_exact() {
-    for symmetry in [Symmetry::Sine, Symmetry::Cosine] {
+    for symmetry in SYMMETRIES {
         for len in [4097usize, 6001, 8192] {
-            let strategy = Balanced::new(&workload(symmetry, len), None, Precision::Full).unwrap();
+            let strategy = root(symmetry, len);
             let cells = [0, 1, len / 3, len / 2, len / 2 + 1, len - 2, len - 1];
             let columns = cells.map(|j| {
                 let unit: Vec<i64> = (0..len).map(|i| i64::from(i == j)).collect();
@@ -59,7 +73,7 @@ fn products_of_columns_of_long_lines_are_exact() {
                 for (j, b) in cells.iter().zip(&columns) {
                     let product: i128 = a.iter().zip(b).map(|(a, b)| *a as i128 * *b as i128).sum();
                     assert_eq!(strategy.product(*i, *j), product, "{symmetry:?} {len} {i} {j}");
-                    assert!(-product <= strategy.opposed());
+                    assert!(product >= strategy.least_product());
                     assert!(i != j || product <= strategy.column_squared);
                 }
             }
@@ -77,6 +91,8 @@ fn unions(len: usize) -> Vec<(Workload, Vec<f64>)> {
         (vec![cells.clone(), sums.clone()], vec![0.5, 2.0]),
         (vec![ranges.clone(), sums.clone()], vec![1.0, len as f64]),
         (vec![sums.clone(), rows.clone()], vec![1.0, len as f64]),
+        (vec![ranges.clone(), rows.clone()], vec![1.0, (len * len) as f64]),
+        (vec![rows.clone(), sums.clone()], vec![1e6, 1.0]),
         (vec![cells, rows, sums, ranges], vec![3.0, 1.0, 2.0, 1.0]),
     ]
     .map(|(parts, weights)| (Workload::Union { parts }, weights))
@@ -96,7 +112,7 @@ fn unions_are_answered_by_one_root() {
                 for j in 0..len {
                     let product: i128 = columns[i].iter().zip(&columns[j]).map(|(a, b)| *a as i128 * *b as i128).sum();
                     assert_eq!(strategy.product(i, j), product);
-                    assert!(-product <= strategy.opposed());
+                    assert!(product >= strategy.least_product());
                 }
             }
             let x: Vec<i64> = (0..len as i64).map(|j| 5 + j * 37 % 101).collect();

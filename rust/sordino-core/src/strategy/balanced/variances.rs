@@ -122,7 +122,7 @@ impl Balanced {
     fn reflected(&self, kernel: &[f64], sums: usize) -> Vec<f64> {
         let (sign, shift) = match self.symmetry {
             Symmetry::Sine => (-1.0, 2),
-            Symmetry::Cosine => (1.0, 1),
+            Symmetry::Cosine | Symmetry::Reflected => (1.0, 1),
         };
         let period = self.ring.len();
         (shift..shift + sums).map(|lag| sign * kernel[lag.min(period - lag)]).collect()

@@ -4,6 +4,7 @@ use super::axis::Axis;
 use super::boxed::Boxed;
 use super::{Marginals, Piece, Shares};
 use crate::error::Error;
+use crate::order::sorted_by_key;
 use crate::strategy::Geometry;
 use crate::strategy::sets::{sources, subsets};
 use crate::workload::{Workload, cells};
@@ -116,7 +117,7 @@ impl Marginals {
         }
         let sources = sources(radices, sets, direct);
         if boxed.is_some() {
-            raw.sort_by_key(|(set, _)| set.len()); // stable: sets of one order stay in theirs
+            raw = sorted_by_key(raw, |(set, _)| set.len() as f64); // sets of one order stay in theirs
         }
         let mut offset = 0;
         let pieces: Vec<Piece> = raw

@@ -3,6 +3,7 @@
 use super::{StreamStrategy, averaged, largest, sums_only};
 use crate::error::Error;
 use crate::optimize::TriangularFactorization;
+use crate::order::falling;
 use crate::stream::filter::Filter;
 use crate::stream::participation::Participation;
 use crate::stream::process::{self, ENTRY_BITS, Process, Rows};
@@ -91,7 +92,7 @@ impl StreamStrategy for Dense {
                         stretch.filter(|j| *j != i).map(product).fold(0.0, f64::max)
                     })
                     .collect();
-                best.sort_by(|a, b| b.total_cmp(a));
+                falling(&mut best);
                 square(&self.columns[i]) + best.iter().take(count as usize - 1).sum::<f64>()
             })
             .fold(0.0, f64::max);

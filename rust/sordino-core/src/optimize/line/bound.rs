@@ -1,0 +1,124 @@
+//! The diagonal of the root of all queries of a line, which bounds every strategy from below.
+
+use super::Line;
+use super::symmetry::{Symmetry, root_value};
+use crate::error::Error;
+use crate::linear_algebra::{Matrix, cholesky, dot, invert_lower, squared_images};
+use crate::optimize::tridiagonal::Poles;
+use crate::order::sorted_by_key;
+use crate::transform::fourier::RealFourier;
+use crate::workload::Workload;
+use rayon::prelude::*;
+
+/// Other queries that count in the bound, the heaviest, and what it may lose by poles.
+const MOST_ROWS: usize = 8;
+const DEVIATION: f64 = 1e-6;
+/// Poles at a time.
+const PAIR: usize = 2;
+
+/// The diagonal of `(AᵀA)^{1/2}`, or a lower bound of it, of ranges and running sums with cells and others, whose squared
+/// errors count with `weights`, one for each part of a union.
+///
+/// **Bound.** For Gaussian noise and one changed cell the least total squared error at noise multiplier 1 is
+/// `max_Z Σ_j ⟨z_j, a_j⟩²` over the matrices of spectral norm at most 1, so any of them bounds it. The polar factor of
+/// `A` has `⟨z_j, a_j⟩ = s_j`: **no strategy has less than `Σ_j s_j²`**, which is never below `(Σ_j s_j)²/n`, the bound
+/// of the singular values. More queries have no smaller root, so that a part of them bounds all.
+///
+/// # Errors
+/// [`Error::Unsupported`] if neither ranges nor running sums are among the queries.
+pub fn root_diagonal(workload: &Workload, weights: Option<&[f64]>) -> Result<Vec<f64>, Error> {
+    let line = Line::of(workload, weights)?;
+    if line.ranges == 0.0 && line.sums == 0.0 {
+        return Err(Error::Unsupported("the diagonal of the root is known of ranges and running sums".into()));
+    }
+    Ok(line.root_diagonal())
+}
+
+impl Line {
+    /// A lower bound of the diagonal of `S`; the diagonal itself of ranges with cells, and of running sums with cells, and
+    /// nearly that with a few others.
+    ///
+    /// Roots are monotone, `L₁^{−1} ≥ L^{−1}`, and what is left out of `W` is not negative.
+    fn root_diagonal(&self) -> Vec<f64> {
+        let n = self.len as f64;
+        let others = self.heaviest();
+        let of = |symmetry: Symmetry, second: f64| {
+            let root = second.sqrt();
+            if !others.is_empty() {
+                return self.with_others(symmetry, second, &others);
+            }
+            if self.cells == 0.0 {
+                return symmetry.inverse_root_diagonal(self.len).into_iter().map(|s| root * s).collect();
+            }
+            let value = |angle: f64| (root * root_value(angle)).hypot(self.cells.sqrt());
+            symmetry.diagonal(&symmetry.angles(self.len).map(value).collect::<Vec<_>>())
+        };
+        let square = |diagonal: &Vec<f64>| diagonal.iter().map(|s| s * s).sum::<f64>();
+        let sines = || of(Symmetry::Sine, self.ranges * (n + 1.0) + self.sums);
+        let cosines = || of(Symmetry::Cosine, self.sums);
+        match (self.ranges > 0.0, self.sums > 0.0) {
+            (true, true) => {
+                let (sines, cosines) = (sines(), cosines());
+                if square(&sines) < square(&cosines) { cosines } else { sines }
+            }
+            (true, false) => sines(),
+            _ => cosines(),
+        }
+    }
+
+    /// The heaviest of the other queries, the root of their weight in them.
+    fn heaviest(&self) -> Vec<Vec<f64>> {
+        let intervals =
+            self.intervals.iter().map(|(first, last, weight)| (weight * (last + 1 - first) as f64, *first, *last));
+        let intervals = sorted_by_key(intervals.collect(), |(square, ..)| -square);
+        let written = |(square, first, last): &(f64, usize, usize)| {
+            let mut row = vec![0.0; self.len];
+            row[*first..=*last].fill((square / (last + 1 - first) as f64).sqrt());
+            row
+        };
+        let rows = self.rows.iter().cloned().chain(intervals.iter().take(MOST_ROWS).map(written));
+        let mut rows = sorted_by_key(rows.collect(), |row| -dot(row, row));
+        rows.truncate(MOST_ROWS);
+        rows
+    }
+
+    /// A lower bound of the diagonal of the root of `W₀ + RᵀR`, `W₀ = second·L^{−1} + cells` in its modes and R these rows.
+    ///
+    /// With `t^{−1/2} ≈ Σ_i w_i/(t + t_i)`, which is at most `1 + ε` times that, `A W^{−1} Σ_i w_i (W^{−1} + t_i)^{−1}/(1 + ε)` has norm 1
+    /// at most, and stands for the polar factor. With `M = (1 + t W₀)^{−1}`, `(W^{−1} + t)^{−1}` is
+    /// `W₀ M + M Rᵀ (1 + t R M Rᵀ)^{−1} R M`: nothing is subtracted.
+    fn with_others(&self, symmetry: Symmetry, second: f64, rows: &[Vec<f64>]) -> Vec<f64> {
+        let values: Vec<f64> =
+            symmetry.angles(self.len).map(|angle| second * root_value(angle).powi(2) + self.cells).collect();
+        let added: f64 = rows.iter().map(|row| dot(row, row)).sum();
+        let (least, most) = values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
+        let poles = Poles::within((1.0 - 1e-9) / (most + added), (1.0 + 1e-9) / least, DEVIATION);
+        let pairs = || poles.shifts.iter().zip(&poles.factors);
+        let root = |v: &f64| pairs().map(|(shift, factor)| factor * v / (1.0 + shift * v)).sum();
+        let mut diagonal = symmetry.diagonal(&values.iter().map(root).collect::<Vec<f64>>());
+        let ring = RealFourier::new(symmetry.period(self.len));
+        // Two at once: as many arrays of all cells as rows are held by each.
+        for some in pairs().collect::<Vec<_>>().chunks(PAIR) {
+            let each: Vec<Vec<f64>> = some
+                .par_iter()
+                .map(|(shift, factor)| {
+                    let inner =
+                        |k: usize| symmetry.mode(self.len, k).map_or(0.0, |mode| (1.0 + *shift * values[mode]).recip());
+                    let smoothed: Vec<Vec<f64>> = rows.iter().map(|row| symmetry.times(&ring, row, inner)).collect();
+                    let shared = Matrix::from_fn(rows.len(), rows.len(), |a, b| {
+                        f64::from(u8::from(a == b)) + *shift * dot(&rows[a], &smoothed[b])
+                    });
+                    // Rows that rounding leaves no root add nothing.
+                    let Some(lower) = cholesky(&shared) else { return vec![0.0; self.len] };
+                    let lower = invert_lower(&lower);
+                    let columns = Matrix::from_fn(rows.len(), self.len, |a, j| smoothed[a][j]);
+                    squared_images(&lower, &columns).into_iter().map(|square| *factor * square).collect()
+                })
+                .collect();
+            for own in each {
+                diagonal.iter_mut().zip(own).for_each(|(slot, more)| *slot += more);
+            }
+        }
+        diagonal.into_iter().map(|s| s / (1.0 + poles.deviation)).collect()
+    }
+}
