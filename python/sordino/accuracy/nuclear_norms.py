@@ -10,6 +10,7 @@ from sordino import _core
 from sordino._support.remembered import remembered
 from sordino.accuracy.chain_bound import chain_mean
 from sordino.accuracy.factorizations import condensed
+from sordino.accuracy.products_bound import products_mean
 from sordino.errors import UnsupportedMechanismError
 from sordino.workloads import (
     AllRanges,
@@ -161,6 +162,8 @@ def _condensed_mean(workload: Workload) -> tuple[float, str]:
     m, n = workload.core.answers_len, math.prod(workload.input_shape)
     large = n > MOST_CELLS or m * n * n > _MOST_WORK
     if large and not is_short(workload):
+        if isinstance(workload, Union) and (mean := products_mean(workload)) > 0.0:
+            return mean * SAFE, "SVD bound"
         asked = along_attributes(workload)
         mean = 0.0 if asked is None else chain_mean(asked)
         return (mean * SAFE, "chain bound") if mean > 0.0 else _NO_BOUND

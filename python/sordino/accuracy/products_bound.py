@@ -1,0 +1,136 @@
+"""Nuclear norms of unions of products along the same axes, by what reflections and constants keep apart."""
+
+import itertools
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from sordino.accuracy.factorizations import condensed
+from sordino.workloads import Histogram, Kronecker, Union, Workload
+from sordino.workloads.base import Array
+
+__all__ = ["products_mean"]
+
+# Cells along an axis, dimensions that are decomposed together, and sets of subspaces.
+_MOST_ALONG = 256
+_MOST_TOGETHER = 3072
+_MOST_SETS = 512
+# What is taken for zero beside the largest entry of a Gram matrix, and what that and rounding may make of an eigenvalue.
+_ZERO = 1e-14
+_ERROR = 1e-12
+
+
+def products_mean(union: Union) -> float:
+    """Return `‖A‖_*/sqrt(m n)`, or a little less; 0 of what is no union of products, or takes too long.
+
+    Along an axis there are three subspaces, what is constant, what is even about the middle less that, and what is odd,
+    or two where a query is not as good backwards. `AᵀA = Σ_p w_p ⊗_i G_pi` joins products of these which one of the
+    terms joins along every axis: totals join what is constant alone. The singular values are those of what is joined.
+    """
+    parts = [part.factors if isinstance(part, Kronecker) else () for part in union.parts]
+    sizes = [factor.core.input_len or 0 for factor in max(parts, key=len)]
+    if len(sizes) < 2 or max(sizes) > _MOST_ALONG:
+        return 0.0
+    cells = tuple(map(Histogram, sizes))
+    parts = [cells if type(part) is Histogram else own for part, own in zip(union.parts, parts, strict=True)]
+    if any([factor.core.input_len for factor in own] != sizes for own in parts):
+        return 0.0
+    axes = [_Axis(asked) for asked in zip(*parts, strict=True)]
+    squares = _squares(axes, parts, union.weights)
+    asked = sum(
+        weight
+        * math.prod(
+            factor.core.answers_len if (own := factor.answer_weights()) is None else own.sum() for factor in part
+        )
+        for part, weight in zip(parts, union.weights, strict=True)
+    )
+    if squares is None:
+        return 0.0
+    roots = np.sqrt(np.maximum(squares - _ERROR * squares.max(), 0.0))
+    return float(roots.sum()) / math.sqrt(math.prod(sizes) * float(asked))
+
+
+class _Axis:
+    """What is asked along an axis, as blocks of Gram matrices between subspaces; None between those not joined."""
+
+    def __init__(self, asked: Iterable[Workload]) -> None:
+        grams = {own: _gram(own) for own in dict.fromkeys(asked)}
+        bases = _subspaces(list(grams.values()))
+        self.sizes = [basis.shape[1] for basis in bases]
+        self.blocks: dict[Workload, list[list[Array | None]]] = {}
+        for own, gram in grams.items():
+            least = _ZERO * np.abs(gram).max() * len(gram)
+            between = [[a.T @ gram @ b for b in bases] for a in bases]
+            self.blocks[own] = [
+                [None if np.abs(block).max(initial=0.0) <= least else block for block in row] for row in between
+            ]
+
+
+def _gram(workload: Workload) -> Array:
+    if type(workload) is Histogram:
+        return np.eye(workload.core.input_len or 0)
+    rows = condensed(workload)[0]
+    return rows.T @ rows
+
+
+def _subspaces(grams: list[Array]) -> list[Array]:
+    """Return orthonormal bases of what is constant, and of what is even and odd, or of the rest."""
+    n = len(grams[0])
+    unit = np.eye(n)
+    parts = [unit]
+    if all(np.abs(gram - gram[::-1, ::-1]).max() <= _ZERO * np.abs(gram).max() for gram in grams):
+        half = unit[:, : n // 2]
+        parts = [np.hstack([half + half[::-1], unit[:, n // 2 : n - n // 2]]), (half - half[::-1]) / math.sqrt(2.0)]
+    # The first column, a constant, and the others are an orthonormal basis of the even ones, or of all.
+    turned, _ = np.linalg.qr(np.hstack([np.ones((n, 1)), parts[0][:, 1:]]))
+    bases = [turned[:, :1], turned[:, 1:], *parts[1:]]
+    return [basis for basis in bases if basis.shape[1]]
+
+
+def _squares(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tuple[float, ...]) -> Array | None:
+    """Return the squared singular values; None where too many are joined."""
+    if math.prod(len(axis.sizes) for axis in axes) > _MOST_SETS:
+        return None
+    places = list(itertools.product(*(range(len(axis.sizes)) for axis in axes)))
+    size = [math.prod(axis.sizes[k] for axis, k in zip(axes, place, strict=True)) for place in places]
+
+    def between(part: tuple[Workload, ...], a: int, b: int) -> list[Array] | None:
+        blocks = [axis.blocks[own][i][j] for axis, own, i, j in zip(axes, part, places[a], places[b], strict=True)]
+        found = [block for block in blocks if block is not None]
+        return found if len(found) == len(blocks) else None
+
+    joined = {
+        a: [b for b in range(len(places)) if any(between(part, a, b) for part in parts)] for a in range(len(places))
+    }
+    found: list[Array] = []
+    left = {a for a, others in joined.items() if others}
+    groups: list[list[int]] = []
+    while left:
+        group, fresh = set(), {left.pop()}
+        while fresh:
+            group |= fresh
+            fresh = {b for a in fresh for b in joined[a]} - group
+        left -= group
+        groups.append(sorted(group))
+    if any(sum(size[a] for a in group) > _MOST_TOGETHER for group in groups):
+        return None
+    for group in groups:
+        rows = []
+        for a in group:
+            row = [np.zeros((size[a], size[b])) for b in group]
+            for part, weight in zip(parts, weights, strict=True):
+                for slot, b in zip(row, group, strict=True):
+                    blocks = between(part, a, b)
+                    if blocks is not None:
+                        slot += weight * _product(blocks)
+            rows.append(row)
+        found.append(np.linalg.eigvalsh(np.block(rows)))
+    return np.concatenate(found) if found else None
+
+
+def _product(blocks: list[Array]) -> Array:
+    whole = blocks[0]
+    for block in blocks[1:]:
+        whole = np.kron(whole, block)
+    return whole
