@@ -16,7 +16,7 @@ __all__ = ["products_mean"]
 _MOST_ALONG = 256
 _MOST_TOGETHER = 3072
 _MOST_SETS = 512
-# What is taken for zero beside the largest entry of a Gram matrix, and what that and rounding may make of an eigenvalue.
+# What is taken for zero beside the largest entry of a Gram matrix, and what that and rounding may do to an eigenvalue.
 _ZERO = 1e-14
 _ERROR = 1e-12
 
@@ -103,34 +103,37 @@ def _squares(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tupl
     joined = {
         a: [b for b in range(len(places)) if any(between(part, a, b) for part in parts)] for a in range(len(places))
     }
-    found: list[Array] = []
+    groups = _groups(joined)
+    if any(sum(size[a] for a in group) > _MOST_TOGETHER for group in groups):
+        return None
+    found = [np.zeros(1)]
+    for group in groups:
+        rows = [[np.zeros((size[a], size[b])) for b in group] for a in group]
+        for (row, a), (slot, b) in itertools.product(enumerate(group), repeat=2):
+            for part, weight in zip(parts, weights, strict=True):
+                if (blocks := between(part, a, b)) is not None:
+                    rows[row][slot] += weight * _product(blocks)
+        found.append(np.linalg.eigvalsh(np.block(rows)))
+    return np.concatenate(found)
+
+
+def _groups(joined: dict[int, list[int]]) -> list[list[int]]:
+    """Return what is joined, over others or directly."""
     left = {a for a, others in joined.items() if others}
-    groups: list[list[int]] = []
+    groups = []
     while left:
-        group, fresh = set(), {left.pop()}
+        group: set[int] = set()
+        fresh = {left.pop()}
         while fresh:
             group |= fresh
             fresh = {b for a in fresh for b in joined[a]} - group
         left -= group
         groups.append(sorted(group))
-    if any(sum(size[a] for a in group) > _MOST_TOGETHER for group in groups):
-        return None
-    for group in groups:
-        rows = []
-        for a in group:
-            row = [np.zeros((size[a], size[b])) for b in group]
-            for part, weight in zip(parts, weights, strict=True):
-                for slot, b in zip(row, group, strict=True):
-                    blocks = between(part, a, b)
-                    if blocks is not None:
-                        slot += weight * _product(blocks)
-            rows.append(row)
-        found.append(np.linalg.eigvalsh(np.block(rows)))
-    return np.concatenate(found) if found else None
+    return groups
 
 
 def _product(blocks: list[Array]) -> Array:
-    whole = blocks[0]
-    for block in blocks[1:]:
-        whole = np.kron(whole, block)
+    whole: Array = np.ones((1, 1))
+    for block in blocks:
+        whole = np.asarray(np.kron(whole, block), dtype=np.float64)
     return whole

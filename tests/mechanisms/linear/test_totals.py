@@ -115,3 +115,27 @@ def test_windows_protect_and_err_as_stated(window, unit):
         largest = max(np.linalg.norm(B[:, cells].sum(axis=1)), np.linalg.norm(B[:, :most].sum(axis=1)))
     assert largest <= plan.fit.door.sensitivity[0] * (1 + 1e-9)
     assert np.linalg.norm(A @ np.linalg.pinv(B), axis=1) * scale == pytest.approx(plan.fit.stderr, rel=1e-6)
+
+
+def test_rows_that_depend_on_each_other_give_no_bound_too_high():
+    rng = np.random.default_rng(0)
+    row = rng.integers(0, 100, 1500).astype(float)
+    for copies, scale in ((6, 10.0**7.5), (4, 1e5), (5, 10.0**6.25)):
+        workload = Union([so.RunningSum(1500), so.Matrix(np.repeat(row[None], copies, axis=0) * scale)])
+        plan = so.plan(workload, ONE)
+        assert 1.0 <= plan.optimality < 4.0
+
+
+def test_other_windows_are_answered_where_little_is_won_by_a_ring_of_few_frequencies():
+    length = 1000
+    release = so.plan(so.SlidingWindow(28, length, boundary="valid"), ONE).release(np.zeros(length, dtype=int))
+    assert np.isfinite(release.answer(so.SlidingWindow(7, length, boundary="valid")).values).all()
+
+
+@pytest.mark.parametrize(("length", "window", "records"), [(24, 14, 20), (1500, 755, 1000)])
+def test_cells_are_merged_where_that_errs_less_for_the_unit(length, window, records):
+    workload, unit = so.SlidingWindow(window, length, boundary="valid"), so.AddRemove(records, per_cell=1)
+    plan = so.plan(workload, ONE, unit=unit, mechanism="fourier")
+    twice = _core.Strategy(workload.core, "fourier", "gaussian", 2)
+    before = math.sqrt(twice.variances().mean()) * _core.fit(twice, unit.relation(), 1, 0, 1.0).sensitivity[0]
+    assert plan.rmse <= before * (1 + 1e-3)

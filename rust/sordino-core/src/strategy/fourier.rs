@@ -33,6 +33,9 @@ const KERNEL_BITS: RangeInclusive<u32> = 20..=30;
 /// Accepted growth of the mean squared error by rounding the kernel.
 const KERNEL_LOSS: f64 = 1e-7;
 
+/// What squared errors must fall to for a circle that leaves out frequencies: other queries may ask for them.
+const WORTH: f64 = 0.98;
+
 /// Half spectra, one a filter.
 type Spectra = Vec<Vec<Complex<f64>>>;
 
@@ -162,7 +165,7 @@ pub(super) struct Fourier {
 }
 
 /// The strategy of filters of one series, cells among them, whose squared errors count with `weights`, one a part; where
-/// circles differ, that of less error for the unit.
+/// circles differ, or cells are in all windows, that of less error for the unit.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other workloads, and for filters on a ring beside others with ends.
@@ -170,7 +173,30 @@ pub fn fourier_filters(workload: &Workload, weights: &[f64], unit: Unit) -> Resu
     let workload = workload.clone().validated()?;
     workload.listed()?;
     Error::check_len("weights", workload.parts().len(), weights.len())?;
-    on_merged_windows(&workload, |own| Ok(Box::new(Fourier::on_best_circle(own, weights, unit)?)))
+    let build = |own: &Workload| -> Result<Box<dyn Strategy>, Error> {
+        Ok(Box::new(Fourier::on_best_circle(own, weights, unit)?))
+    };
+    let Some(merged) = on_merged_windows(&workload, build)? else { return build(&workload) };
+    if !matches!(unit, Unit::AddRemove { per_cell: Some(_), .. }) {
+        return Ok(merged);
+    }
+    // What a cell may change by is less than what those that are one may.
+    let plain = build(&workload)?;
+    let squares = |strategy: &dyn Strategy| squares(strategy, &workload, weights, unit);
+    Ok(if squares(&*merged)? < squares(&*plain)? { merged } else { plain })
+}
+
+/// Weighted squared errors of all answers at noise multiplier 1.
+fn squares(strategy: &dyn Strategy, workload: &Workload, weights: &[f64], unit: Unit) -> Result<f64, Error> {
+    let mut variances = vec![0.0; workload.answers_len()];
+    strategy.variances(&mut variances);
+    let (mut rest, mut sum) = (&variances[..], 0.0);
+    for (part, weight) in workload.parts().iter().zip(weights) {
+        let (own, after) = rest.split_at(part.answers_len());
+        rest = after;
+        sum += weight * own.iter().sum::<f64>();
+    }
+    Ok(sum * strategy.sensitivity(unit)?.get().powi(2))
 }
 
 /// The convolution with the integer kernel `K`.
@@ -220,25 +246,13 @@ impl Fourier {
 
     fn on_best_circle(workload: &Workload, weights: &[f64], unit: Unit) -> Result<Self, Error> {
         let found = Self::new(workload, weights)?;
+        let of = |own: &Self| squares(own, workload, weights, unit);
         let closer = closer_rings(workload).into_iter().map(|len| Circle::together(workload, weights, Some(len)));
         let closer = sorted_by_key(closer.collect::<Result<Vec<_>, _>>()?, |(circle, _)| circle.mean_magnitude());
         match closer.into_iter().next().map(|circle| Self::on_circle(circle, workload, weights)) {
-            Some(Ok(own)) if own.squares(unit)? < found.squares(unit)? => Ok(own),
+            Some(Ok(own)) if of(&own)? < WORTH * of(&found)? => Ok(own),
             _ => Ok(found),
         }
-    }
-
-    /// Weighted squared errors of all answers at noise multiplier 1.
-    fn squares(&self, unit: Unit) -> Result<f64, Error> {
-        let mut variances = vec![0.0; self.workload.answers_len()];
-        self.variances(&mut variances);
-        let (mut rest, mut sum) = (&variances[..], 0.0);
-        for (part, weight) in self.workload.parts().iter().zip(&self.weights) {
-            let (own, after) = rest.split_at(part.answers_len());
-            rest = after;
-            sum += weight * own.iter().sum::<f64>();
-        }
-        Ok(sum * self.sensitivity(unit)?.get().powi(2))
     }
 
     fn on_circle(
@@ -471,6 +485,7 @@ mod tests {
             (windows(20, 40), vec![1.0], Some(true)),
             (windows(21, 40), vec![1.0], Some(true)),
             (windows(13, 40), vec![1.0], Some(true)),
+            (windows(3, 40), vec![1.0], Some(false)),
             (windows(40, 40), vec![1.0], Some(true)),
             (windows(1, 40), vec![1.0], None),
             (Workload::Linear { kernel: vec![1.0; 20], len: 40, center: 0 }, vec![1.0], Some(false)),
@@ -488,8 +503,13 @@ mod tests {
             let [one, replaced] = [Unit::add_remove(1, None).unwrap(), Unit::replace_one(1).unwrap()];
             let found = Fourier::on_best_circle(&workload, &weights, one).unwrap();
             let other = Fourier::on_best_circle(&workload, &weights, replaced).unwrap();
-            assert!(found.squares(one).unwrap() <= ends.squares(one).unwrap());
-            assert!(other.squares(replaced).unwrap() <= ends.squares(replaced).unwrap());
+            assert!(
+                squares(&found, &workload, &weights, one).unwrap() <= squares(&ends, &workload, &weights, one).unwrap()
+            );
+            assert!(
+                squares(&other, &workload, &weights, replaced).unwrap()
+                    <= squares(&ends, &workload, &weights, replaced).unwrap()
+            );
             assert!(on_cells.is_none_or(|own| own == (found.measured.circle.len < 80)));
             for strategy in [found, other, ends] {
                 let encode = |x: &[i64]| {

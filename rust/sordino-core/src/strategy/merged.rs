@@ -24,26 +24,26 @@ pub(super) fn on_merged_cells(
     Ok(if count == *len { inner } else { Box::new(Merged::new(places, count, inner)) })
 }
 
-/// The strategy of a workload, of windows that all hold the cells in the middle that of these merged.
+/// The strategy of windows that all hold the cells in the middle, with these merged; none of others.
 ///
 /// # Errors
 /// As `build`.
 pub(super) fn on_merged_windows(
     workload: &Workload,
     build: impl FnOnce(&Workload) -> Result<Box<dyn Strategy>, Error>,
-) -> Result<Box<dyn Strategy>, Error> {
-    let (Workload::Tail { first, of }, Some((tap, _))) = (workload, workload.windows()) else { return build(workload) };
-    let Workload::Linear { kernel, len, center: 0 } = &**of else { return build(workload) };
+) -> Result<Option<Box<dyn Strategy>>, Error> {
+    let (Workload::Tail { first, of }, Some((tap, _))) = (workload, workload.windows()) else { return Ok(None) };
+    let Workload::Linear { kernel, len, center: 0 } = &**of else { return Ok(None) };
     // Cells before the last window, as many as behind the first one.
     let outside = len.saturating_sub(kernel.len());
     if kernel.len() != first + 1 || 2 * outside + 2 > *len {
-        return build(workload);
+        return Ok(None);
     }
     let count = 2 * outside + 1;
     let kernel = vec![tap; outside + 1];
     let inner = Workload::Tail { first: outside, of: Box::new(Workload::Linear { kernel, len: count, center: 0 }) };
     let place = |j: usize| Some(j.min(outside).max((j + count).saturating_sub(*len)) as u32);
-    Ok(Box::new(Merged::new((0..*len).map(place).collect(), count, build(&inner)?)))
+    Ok(Some(Box::new(Merged::new((0..*len).map(place).collect(), count, build(&inner)?))))
 }
 
 /// The strategy of the merged cells.

@@ -3,16 +3,16 @@
 use super::Line;
 use super::symmetry::{Symmetry, root_value};
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, cholesky, dot, invert_lower, squared_images};
+use crate::linear_algebra::{Matrix, add_to_diagonal, cholesky, dot, invert_lower, squared_images};
 use crate::optimize::tridiagonal::Poles;
 use crate::order::sorted_by_key;
-use crate::transform::fourier::RealFourier;
 use crate::workload::Workload;
 use rayon::prelude::*;
 
-/// Other queries that count in the bound, the heaviest, and what it may lose by poles.
+/// Other queries that count in the bound, the heaviest, what it may lose by poles, and what products of rows lose.
 const MOST_ROWS: usize = 8;
 const DEVIATION: f64 = 1e-6;
+const LOST: f64 = 1e-12;
 /// Poles at a time.
 const PAIR: usize = 2;
 
@@ -82,11 +82,12 @@ impl Line {
         rows
     }
 
-    /// A lower bound of the diagonal of the root of `W₀ + RᵀR`, `W₀ = second·L^{−1} + cells` in its modes and R these rows.
+    /// A lower bound of the diagonal of the root of `W₀ + RᵀR`, `W₀ = second·L^{−1} + cells` and R these rows.
     ///
     /// With `t^{−1/2} ≈ Σ_i w_i/(t + t_i)`, which is at most `1 + ε` times that, `A W^{−1} Σ_i w_i (W^{−1} + t_i)^{−1}/(1 + ε)` has norm 1
     /// at most, and stands for the polar factor. With `M = (1 + t W₀)^{−1}`, `(W^{−1} + t)^{−1}` is
-    /// `W₀ M + M Rᵀ (1 + t R M Rᵀ)^{−1} R M`: nothing is subtracted.
+    /// `W₀ M + M Rᵀ (1 + t R M Rᵀ)^{−1} R M`: nothing is subtracted. More than rounding is added to `t R M Rᵀ`, which rows that depend
+    /// on each other leave without digits.
     fn with_others(&self, symmetry: Symmetry, second: f64, rows: &[Vec<f64>]) -> Vec<f64> {
         let values: Vec<f64> =
             symmetry.angles(self.len).map(|angle| second * root_value(angle).powi(2) + self.cells).collect();
@@ -96,29 +97,47 @@ impl Line {
         let pairs = || poles.shifts.iter().zip(&poles.factors);
         let root = |v: &f64| pairs().map(|(shift, factor)| factor * v / (1.0 + shift * v)).sum();
         let mut diagonal = symmetry.diagonal(&values.iter().map(root).collect::<Vec<f64>>());
-        let ring = RealFourier::new(symmetry.period(self.len));
         // Two at once: as many arrays of all cells as rows are held by each.
         for some in pairs().collect::<Vec<_>>().chunks(PAIR) {
-            let each: Vec<Vec<f64>> = some
-                .par_iter()
-                .map(|(shift, factor)| {
-                    let inner =
-                        |k: usize| symmetry.mode(self.len, k).map_or(0.0, |mode| (1.0 + *shift * values[mode]).recip());
-                    let smoothed: Vec<Vec<f64>> = rows.iter().map(|row| symmetry.times(&ring, row, inner)).collect();
-                    let shared = Matrix::from_fn(rows.len(), rows.len(), |a, b| {
-                        f64::from(u8::from(a == b)) + *shift * dot(&rows[a], &smoothed[b])
-                    });
-                    // Rows that rounding leaves no root add nothing.
-                    let Some(lower) = cholesky(&shared) else { return vec![0.0; self.len] };
-                    let lower = invert_lower(&lower);
-                    let columns = Matrix::from_fn(rows.len(), self.len, |a, j| smoothed[a][j]);
-                    squared_images(&lower, &columns).into_iter().map(|square| *factor * square).collect()
-                })
-                .collect();
-            for own in each {
+            let of_pole = |(shift, factor): &(&f64, &f64)| {
+                let (alpha, beta) = (1.0 + *shift * self.cells, *shift * second);
+                let smoothed: Vec<Vec<f64>> = rows.iter().map(|row| smoothed(symmetry, alpha, beta, row)).collect();
+                let mut shared = Matrix::from_fn(rows.len(), rows.len(), |a, b| *shift * dot(&rows[a], &smoothed[b]));
+                let rounded = LOST * (0..rows.len()).map(|a| shared[(a, a)]).sum::<f64>();
+                add_to_diagonal(&mut shared, |_| 1.0 + rounded);
+                let lower = invert_lower(&cholesky(&shared)?);
+                let columns = Matrix::from_fn(rows.len(), self.len, |a, j| smoothed[a][j]);
+                Some(squared_images(&lower, &columns).into_iter().map(|square| *factor * square).collect::<Vec<_>>())
+            };
+            for own in some.par_iter().map(of_pole).collect::<Vec<_>>().into_iter().flatten() {
                 diagonal.iter_mut().zip(own).for_each(|(slot, more)| *slot += more);
             }
         }
-        diagonal.into_iter().map(|s| s / (1.0 + poles.deviation)).collect()
+        // No entry of a root is above that of its square.
+        let known = |(s, square): (f64, f64)| (s / (1.0 + poles.deviation)).min(square.sqrt());
+        diagonal.into_iter().zip(self.gram_diagonal()).map(known).collect()
     }
+}
+
+/// `(α + β L^{−1})^{−1} row`, or of `L₁`: `x = (α L + β)^{−1} row` by two sweeps, pivots without subtraction, and `(row − β x)/α`.
+fn smoothed(symmetry: Symmetry, alpha: f64, beta: f64, row: &[f64]) -> Vec<f64> {
+    let mut excess = if symmetry == Symmetry::Cosine { 0.0 } else { alpha };
+    let mut pivots = Vec::with_capacity(row.len());
+    let mut x = Vec::with_capacity(row.len());
+    let mut carried = 0.0;
+    for value in row {
+        let own = beta + excess;
+        let pivot = alpha + own;
+        excess = alpha * own / pivot;
+        carried += value;
+        x.push(carried);
+        carried *= alpha / pivot;
+        pivots.push(pivot);
+    }
+    let mut after = 0.0;
+    for (value, pivot) in x.iter_mut().zip(&pivots).rev() {
+        after = (*value + alpha * after) / pivot;
+        *value = after;
+    }
+    x.iter().zip(row).map(|(x, value)| (value - beta * x) / alpha).collect()
 }

@@ -137,3 +137,23 @@ fn known_bounds() {
         assert!((total / bound - 1.0).abs() < 1e-7, "{len}: {total}");
     }
 }
+
+/// Sums of a root's squares are at most the trace of the matrix, however heavy rows are that depend on each other.
+#[test]
+fn rows_that_depend_on_each_other_count_once() {
+    for (len, copies) in [(3usize, 5), (31, 8), (200, 4)] {
+        let row: Vec<f64> = (0..len).map(|j| ((j * 7) % 5) as f64).collect();
+        let rows = Workload::Matrix { rows: copies, columns: len, entries: row.repeat(copies) };
+        let once = Workload::Matrix { rows: 1, columns: len, entries: row };
+        for exponent in -4..40 {
+            let weight = 10f64.powf(0.5 * f64::from(exponent));
+            let of = |rows: &Workload, weight: f64| {
+                root_diagonal(&union(vec![sums(len), rows.clone()]), Some(&[1.0, weight])).unwrap()
+            };
+            let (found, known) = (of(&rows, weight), of(&once, copies as f64 * weight));
+            for (a, b) in found.iter().zip(&known) {
+                assert!(a <= &(b * (1.0 + 1e-9)) && a >= &(b * (1.0 - 1e-4)), "{len} {exponent}: {a} {b}");
+            }
+        }
+    }
+}

@@ -11,6 +11,11 @@ const LONG: usize = 1 << 12;
 /// Terms of a power series in numbers up to 1/4.
 const TERMS: usize = 28;
 
+/// Bits that a constant may add: squares of all entries of long kernels have room for them.
+const MOST_MORE_BITS: f64 = 6.0;
+/// Where weights of 12 bits begin to lose by it.
+const ROUNDED: f64 = 1e-5;
+
 /// How finely the matrix is rounded to integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::strategy) enum Precision {
@@ -21,14 +26,22 @@ pub(in crate::strategy) enum Precision {
 }
 
 impl Precision {
-    /// Bits of the largest column weight.
-    pub(super) fn weight_bits(self) -> u32 {
-        if self == Self::Full { 12 } else { 10 }
-    }
-
-    /// Bits of the kernel: half a bit more each time that the series doubles, since the smallest mode is.
-    pub(super) fn kernel_bits(self, len: usize) -> u32 {
-        (usize::BITS - len.leading_zeros()).div_ceil(2) + if self == Self::Full { 12 } else { 8 }
+    /// Bits of the kernel, and of the largest column weight.
+    ///
+    /// Those of the kernel are half a bit more each time that the series doubles, since the smallest mode is. A constant that
+    /// counts most takes more: of the kernel as its share of the norm does, of the weights as what their rounding makes of it
+    /// counts in the smallest mode.
+    pub(super) fn bits(self, symmetry: Symmetry, values: &[f64]) -> (u32, u32) {
+        let len = values.len();
+        let (kernel, weight) = if self == Self::Full { (12, 12) } else { (8, 10) };
+        let kernel = kernel + (usize::BITS - len.leading_zeros()).div_ceil(2);
+        if symmetry != Symmetry::Reflected {
+            return (kernel, weight);
+        }
+        let (constant, rest) = (values[0], values[1..].iter().sum::<f64>());
+        let least = values.iter().fold(f64::INFINITY, |least, v| least.min(*v));
+        let more = |ratio: f64| (0.5 * ratio.log2()).ceil().clamp(0.0, MOST_MORE_BITS) as u32;
+        (kernel + more(1.0 + constant / rest), weight + more(constant / least * ROUNDED))
     }
 }
 

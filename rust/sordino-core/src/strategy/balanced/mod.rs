@@ -119,11 +119,11 @@ impl Balanced {
         let (len, part_weights) = (line.len, weights.to_vec());
         let values = line.root_values(symmetry);
         let ring = RealFourier::new(symmetry.period(len));
+        let (kernel_bits, weight_bits) = precision.bits(symmetry, &values);
         let (kernel, scales): (_, Vec<f64>) = rayon::join(
-            || rounded_kernel(&ring, line, symmetry, &values, precision.kernel_bits(len)),
+            || rounded_kernel(&ring, line, symmetry, &values, kernel_bits),
             || line.diagonal(symmetry, &values).iter().map(|s| s.sqrt().recip()).collect(),
         );
-        let weight_bits = precision.weight_bits();
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
         let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
         let (correlation, spectrum) =
