@@ -8,7 +8,7 @@ import pytest
 import sordino as so
 from known_noise import columns
 from sordino.accuracy.factorizations import dense
-from sordino.workloads import Union
+from sordino.workloads import Intervals, Union
 
 
 def weighed(length, weight):
@@ -36,6 +36,19 @@ def test_heavy_parts_are_served_better_together_than_one_by_one(length, weight, 
     plan = so.plan(weighed(length, weight), so.PureDP(epsilon=1.0))
     assert plan.mechanism in {"weighted-tree-laplace", "p-identity-laplace"}
     assert plan.rmse < most * so.plan(weighed(length, weight), so.PureDP(epsilon=1.0), mechanism="split").rmse
+
+
+@pytest.mark.parametrize("length", [700, 1100])
+def test_a_total_is_one_by_whatever_name(length):
+    pure = so.PureDP(epsilon=1.0)
+    grouped = so.plan(weighed(length, float(length)), pure)
+    named = Union([so.RunningSum(length), Intervals([0], [length - 1], length)], [1.0, float(length)])
+    assert so.plan(named, pure).rmse == pytest.approx(grouped.rmse, rel=1e-6)
+
+
+def test_few_sums_of_different_cells_are_a_start_as_they_are():
+    halves = Intervals([0, 550], [549, 1099], 1100)
+    assert so.plan(Union([so.RunningSum(1100), halves], [1.0, 1100.0]), so.PureDP(epsilon=1.0)).rmse < 8.8
 
 
 def test_weights_of_parts_that_are_not_listed_count():

@@ -67,6 +67,8 @@ _MOST_UNEVEN_ALONG_AXES = 9e3
 _MOST_UNEVEN_TOGETHER = 5e3
 # The same of sums that a search starts from: heavier ones slow it down.
 _LIGHT = 450.0
+# Sums of different cells that a search starts from as they are.
+_FEW_SUMS = 64
 # Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
 _BLOCKS = (64, 128, 256)
 _FEW_FILTERED = 512
@@ -418,9 +420,9 @@ def _p_identity_tables(search: _Search) -> Factorization:
     return Factorization(search.kind, search.law, search.objective, sums, beside_cells=beside, shares=shares)
 
 
-def _row_of(total: Workload) -> Array:
-    row = dense(total)
-    scaled: Array = row / row.max()
+def _row_of(few: Workload) -> Array:
+    rows = dense(few)
+    scaled: Array = rows / rows.max()
     return scaled
 
 
@@ -588,12 +590,14 @@ def _blocks(workload: Workload) -> Array | None:
 
 
 def _blocks_of_parts(workload: Union) -> Array | None:
-    """Return what the parts are measured by, trees, cells and totals, each with its best share of the privacy."""
-    blocks, totals = {1: 0.0}, []
+    """Return what the parts are measured by, trees, cells and few sums of different cells, each with its best share."""
+    blocks, sums = {1: 0.0}, []
     for part, counted in zip(workload.parts, workload.weights, strict=True):
-        if is_total(part):
-            totals.append(np.cbrt(2.0 * counted) * _row_of(part))
-            continue
+        if type(part) is not Histogram and part.core.answers_len <= _FEW_SUMS:
+            rows = _row_of(part)
+            if rows.sum(axis=0).max() <= 1.0:
+                sums.append(np.cbrt(2.0 * counted * len(rows)) * rows)
+                continue
         tree = [(1, 1)] if type(part) is Histogram else _core.tree_blocks(part.core)
         known = _core.Strategy(part.core, "weighted-tree", "laplace").spread()
         if known is None:
@@ -604,7 +608,7 @@ def _blocks_of_parts(workload: Union) -> Array | None:
             blocks[size] = blocks.get(size, 0.0) + share * weight / column
     single = blocks.pop(1)
     trees = _rows_of_blocks(workload, blocks)
-    rows = totals if trees is None else [*totals, trees]
+    rows = sums if trees is None else [*sums, trees]
     return np.concatenate(rows) / single if rows and single else None
 
 

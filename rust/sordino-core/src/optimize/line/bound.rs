@@ -86,8 +86,8 @@ impl Line {
     ///
     /// With `t^{−1/2} ≈ Σ_i w_i/(t + t_i)`, which is at most `1 + ε` times that, `A W^{−1} Σ_i w_i (W^{−1} + t_i)^{−1}/(1 + ε)` has norm 1
     /// at most, and stands for the polar factor. With `M = (1 + t W₀)^{−1}`, `(W^{−1} + t)^{−1}` is
-    /// `W₀ M + M Rᵀ (1 + t R M Rᵀ)^{−1} R M`: nothing is subtracted. More than rounding is added to `t R M Rᵀ`, which rows that depend
-    /// on each other leave without digits.
+    /// `W₀ M + M Rᵀ (1 + t R M Rᵀ)^{−1} R M`, of which no term is below zero. More than rounding is added to `t R M Rᵀ`, which rows
+    /// that depend on each other leave without digits.
     fn with_others(&self, symmetry: Symmetry, second: f64, rows: &[Vec<f64>]) -> Vec<f64> {
         let values: Vec<f64> =
             symmetry.angles(self.len).map(|angle| second * root_value(angle).powi(2) + self.cells).collect();
