@@ -594,9 +594,9 @@ def _blocks_of_parts(workload: Union) -> Array | None:
     blocks, sums = {1: 0.0}, []
     for part, counted in zip(workload.parts, workload.weights, strict=True):
         if type(part) is not Histogram and part.core.answers_len <= _FEW_SUMS:
-            rows = _row_of(part)
-            if rows.sum(axis=0).max() <= 1.0:
-                sums.append(np.cbrt(2.0 * counted * len(rows)) * rows)
+            own = _row_of(part)
+            if own.sum(axis=0).max() <= 1.0:
+                sums.append(np.cbrt(2.0 * counted * len(own)) * own)
                 continue
         tree = [(1, 1)] if type(part) is Histogram else _core.tree_blocks(part.core)
         known = _core.Strategy(part.core, "weighted-tree", "laplace").spread()
