@@ -29,6 +29,7 @@ __all__ = [
     "condensed",
     "dense",
     "few_rows",
+    "kronecker",
     "kronecker_factors",
     "on_distinct_cells",
 ]
@@ -171,10 +172,10 @@ class Factorization:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         factors = self._written_out()
         if not self.shares:
-            return _product(factors)
+            return kronecker(factors)
         totals = [np.ones((1, factor.shape[1])) for factor in factors]
         both = list(zip(totals, factors, strict=True))
-        tables = (_product([pair[own] for pair, own in zip(both, table, strict=True)]) for table in self._tables)
+        tables = (kronecker([pair[own] for pair, own in zip(both, table, strict=True)]) for table in self._tables)
         shares = (share for share in self.shares if share > 0.0)
         return np.vstack([share * table for share, table in zip(shares, tables, strict=True)])
 
@@ -315,7 +316,8 @@ class Factorization:
         )
 
 
-def _product(factors: list[Array]) -> Array:
+def kronecker(factors: list[Array]) -> Array:
+    """Return the Kronecker product of matrices."""
     return reduce(lambda left, right: np.asarray(np.kron(left, right), dtype=np.float64), factors)
 
 
@@ -413,7 +415,7 @@ def _by_products(workload: Workload) -> Array:
         parts = zip(workload.weights, map(_by_products, workload.parts), strict=True)
         return np.vstack([math.sqrt(weight) * rows for weight, rows in parts])
     if isinstance(workload, Kronecker) and workload.answer_weights() is None:
-        return _product([condensed(factor)[0] for factor in workload.factors])
+        return kronecker([condensed(factor)[0] for factor in workload.factors])
     return condensed(workload)[0]
 
 

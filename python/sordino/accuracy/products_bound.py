@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sordino.accuracy.factorizations import condensed
+from sordino.accuracy.factorizations import condensed, kronecker
 from sordino.workloads import Histogram, Kronecker, Union, Workload
 from sordino.workloads.base import Array
 
@@ -16,9 +16,11 @@ __all__ = ["products_mean"]
 _MOST_ALONG = 256
 _MOST_TOGETHER = 3072
 _MOST_SETS = 512
-# What is taken for zero beside the largest entry of a Gram matrix, and what that and rounding may do to an eigenvalue.
-_ZERO = 1e-14
-_ERROR = 1e-12
+# The Frobenius norm of what is taken for zero beside the spectral one of a Gram matrix; what all of it along an axis of
+# a product, and rounding, may do to an eigenvalue beside the largest.
+_ZERO = 2e-14
+_LOST = 5e-14
+_ERROR = 4e-12
 
 
 def products_mean(union: Union) -> float:
@@ -38,6 +40,8 @@ def products_mean(union: Union) -> float:
         return 0.0
     axes = [_Axis(asked) for asked in zip(*parts, strict=True)]
     squares = _squares(axes, parts, union.weights)
+    if squares is None:
+        return 0.0
     asked = sum(
         weight
         * math.prod(
@@ -45,9 +49,8 @@ def products_mean(union: Union) -> float:
         )
         for part, weight in zip(parts, union.weights, strict=True)
     )
-    if squares is None:
-        return 0.0
-    roots = np.sqrt(np.maximum(squares - _ERROR * squares.max(), 0.0))
+    lost = max(_ERROR, _LOST * len(parts) * len(sizes))
+    roots = np.sqrt(np.maximum(squares - lost * squares.max(), 0.0))
     return float(roots.sum()) / math.sqrt(math.prod(sizes) * float(asked))
 
 
@@ -60,11 +63,9 @@ class _Axis:
         self.sizes = [basis.shape[1] for basis in bases]
         self.blocks: dict[Workload, list[list[Array | None]]] = {}
         for own, gram in grams.items():
-            least = _ZERO * np.abs(gram).max() * len(gram)
+            least = _ZERO * np.linalg.norm(gram, 2)
             between = [[a.T @ gram @ b for b in bases] for a in bases]
-            self.blocks[own] = [
-                [None if np.abs(block).max(initial=0.0) <= least else block for block in row] for row in between
-            ]
+            self.blocks[own] = [[None if np.linalg.norm(block) <= least else block for block in row] for row in between]
 
 
 def _gram(workload: Workload) -> Array:
@@ -112,7 +113,7 @@ def _squares(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tupl
         for (row, a), (slot, b) in itertools.product(enumerate(group), repeat=2):
             for part, weight in zip(parts, weights, strict=True):
                 if (blocks := between(part, a, b)) is not None:
-                    rows[row][slot] += weight * _product(blocks)
+                    rows[row][slot] += weight * kronecker(blocks)
         found.append(np.linalg.eigvalsh(np.block(rows)))
     return np.concatenate(found)
 
@@ -130,10 +131,3 @@ def _groups(joined: dict[int, list[int]]) -> list[list[int]]:
         left -= group
         groups.append(sorted(group))
     return groups
-
-
-def _product(blocks: list[Array]) -> Array:
-    whole: Array = np.ones((1, 1))
-    for block in blocks:
-        whole = np.asarray(np.kron(whole, block), dtype=np.float64)
-    return whole

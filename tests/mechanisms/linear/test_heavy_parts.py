@@ -51,6 +51,12 @@ def test_few_sums_of_different_cells_are_a_start_as_they_are():
     assert so.plan(Union([so.RunningSum(1100), halves], [1.0, 1100.0]), so.PureDP(epsilon=1.0)).rmse < 8.8
 
 
+@pytest.mark.filterwarnings("error")
+def test_windows_with_negative_taps_are_a_start_too():
+    windows = so.Convolution(np.full(697, -2.0), 700, boundary="valid")
+    assert so.plan(Union([so.RunningSum(700), windows], [1.0, 700.0]), so.PureDP(epsilon=1.0)).rmse < 9.3
+
+
 def test_weights_of_parts_that_are_not_listed_count():
     """The error of many queries is that of few, of which all is listed, in the same proportions."""
 

@@ -421,7 +421,7 @@ def _p_identity_tables(search: _Search) -> Factorization:
 
 
 def _row_of(few: Workload) -> Array:
-    rows = dense(few)
+    rows = np.abs(dense(few))
     scaled: Array = rows / rows.max()
     return scaled
 

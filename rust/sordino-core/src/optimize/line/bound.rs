@@ -76,7 +76,8 @@ impl Line {
             row[*first..=*last].fill((square / (last + 1 - first) as f64).sqrt());
             row
         };
-        let rows = self.rows.iter().cloned().chain(intervals.iter().take(MOST_ROWS).map(written));
+        let rows = sorted_by_key(self.rows.iter().collect(), |row: &&Vec<f64>| -dot(row, row));
+        let rows = rows.into_iter().take(MOST_ROWS).cloned().chain(intervals.iter().take(MOST_ROWS).map(written));
         let mut rows = sorted_by_key(rows.collect(), |row| -dot(row, row));
         rows.truncate(MOST_ROWS);
         rows
