@@ -41,6 +41,7 @@ __all__ = [
     "__version__",
     "answer",
     "balanced_root",
+    "balanced_rows",
     "block_gram",
     "box_sums",
     "checkpoint_header",
@@ -346,6 +347,7 @@ def several_strategy(
     queries: NDArray[np.float64], most: int, signed: bool, gap: float, iterations: int, progress: _Report
 ) -> Searched: ...
 def balanced_root(queries: NDArray[np.float64], progress: _Report) -> Searched: ...
+def balanced_rows(queries: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def minimum_ellipsoid(queries: NDArray[np.float64], gap: float, iterations: int, progress: _Report) -> Searched: ...
 def dense_strategy(
     queries: NDArray[np.float64], coefficients: str, law: str, gap: float, iterations: int, progress: _Report

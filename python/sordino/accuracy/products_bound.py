@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from sordino.workloads.base import Array
 __all__ = ["products_mean"]
 
 # Cells along an axis, dimensions that are decomposed together, and sets of subspaces.
-_MOST_ALONG = 256
+_MOST_ALONG = 1024
 _MOST_TOGETHER = 3072
 _MOST_SETS = 512
 # The Frobenius norm of what is taken for zero beside the spectral one of a Gram matrix; what all of it along an axis of
@@ -38,11 +37,18 @@ def products_mean(union: Union) -> float:
     parts = [cells if type(part) is Histogram else own for part, own in zip(union.parts, parts, strict=True)]
     if any([factor.core.input_len for factor in own] != sizes for own in parts):
         return 0.0
-    axes = [_Axis(asked) for asked in zip(*parts, strict=True)]
+    grams = {own: _gram(own) for own in {own for part in parts for own in part}}
+    # A subspace has half of the cells at least, but for that of constants.
+    wide = {own: 1 if np.ptp(gram) <= _ZERO * gram.max() else max(len(gram) // 2, 1) for own, gram in grams.items()}
+    if any(math.prod(wide[own] for own in part) > _MOST_TOGETHER for part in parts):
+        return 0.0
+    asked = [frozenset(own) for own in zip(*parts, strict=True)]
+    known = {own: _Axis({factor: grams[factor] for factor in own}) for own in set(asked)}
+    axes = [known[own] for own in asked]
     squares = _squares(axes, parts, union.weights)
     if squares is None:
         return 0.0
-    asked = sum(
+    answers = sum(
         weight
         * math.prod(
             factor.core.answers_len if (own := factor.answer_weights()) is None else own.sum() for factor in part
@@ -51,19 +57,18 @@ def products_mean(union: Union) -> float:
     )
     lost = max(_ERROR, _LOST * len(parts) * len(sizes))
     roots = np.sqrt(np.maximum(squares - lost * squares.max(), 0.0))
-    return float(roots.sum()) / math.sqrt(math.prod(sizes) * float(asked))
+    return float(roots.sum()) / math.sqrt(math.prod(sizes) * float(answers))
 
 
 class _Axis:
     """What is asked along an axis, as blocks of Gram matrices between subspaces; None between those not joined."""
 
-    def __init__(self, asked: Iterable[Workload]) -> None:
-        grams = {own: _gram(own) for own in dict.fromkeys(asked)}
+    def __init__(self, grams: dict[Workload, Array]) -> None:
         bases = _subspaces(list(grams.values()))
         self.sizes = [basis.shape[1] for basis in bases]
         self.blocks: dict[Workload, list[list[Array | None]]] = {}
         for own, gram in grams.items():
-            least = _ZERO * np.linalg.norm(gram, 2)
+            least = _ZERO * float(np.linalg.eigvalsh(gram)[-1])
             between = [[a.T @ gram @ b for b in bases] for a in bases]
             self.blocks[own] = [[None if np.linalg.norm(block) <= least else block for block in row] for row in between]
 

@@ -145,6 +145,15 @@ pub(crate) fn balanced_root(
     certified(py, found, interrupted)
 }
 
+/// The rows of it alone, without a certificate.
+#[pyfunction]
+pub(crate) fn balanced_rows(py: Python<'_>, queries: PyReadonlyArray2<'_, f64>) -> PyResult<Py<PyArray2<f64>>> {
+    let (rows, columns) = queries.as_array().dim();
+    let entries = queries.as_slice()?;
+    let found = detached(py, || optimize::balanced_rows(Queries::new(rows, columns, entries)?));
+    matrix(py, columns, found.map_err(PyError::from)?)
+}
+
 /// A strategy with its certificate.
 fn certified(py: Python<'_>, o: optimize::Optimized, interrupted: bool) -> PyResult<Searched> {
     let (query_weights, lower) = (PyArray1::from_vec(py, o.query_weights).unbind(), Some(o.lower));

@@ -33,8 +33,11 @@ class AlongAxes:
 
     @cached_property
     def axes(self) -> tuple[tuple[Workload, ...], ...]:
-        """What is asked along each axis, once each."""
-        return tuple(tuple(dict.fromkeys(asked)) for asked in zip(*self.parts, strict=True))
+        """What is asked along each axis, once each, in one order along all: alike where the same is asked."""
+        order = {own: place for place, own in enumerate(dict.fromkeys(own for part in self.parts for own in part))}
+        return tuple(
+            tuple(sorted(dict.fromkeys(asked), key=order.__getitem__)) for asked in zip(*self.parts, strict=True)
+        )
 
     @property
     def few_cells(self) -> bool:

@@ -13,6 +13,7 @@ from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMech
 from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
+from sordino.mechanisms.linear.attributes import SEARCHED
 from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism
 from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
@@ -104,6 +105,9 @@ class _Linear(Family):
         near = [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
         if near:  # no other of its law has anything to gain
             automatic = [m for m in automatic if m.law != "gaussian"]
+        if any(fit.factorization is not None and _is_of_long_axes(fit.factorization) for fit in fits):
+            # Tables of sets of axes know all that rests of sets do: where searches take seconds, one will do.
+            automatic = [m for m in automatic if (m.strategy, m.law) != ("residual", "gaussian")]
         automatic = [m for m in automatic if m not in [fit.mechanism for fit in fits]]
         floors, unfit = Floors(request, tuple(near)), {}
         for mechanism in sorted(automatic, key=lambda m: floors.of_one(m.law)):
@@ -215,6 +219,11 @@ def _recognised(request: Request) -> Workload:
     if isinstance(found, Kronecker) and (request.unit != AddRemove() or request.objective == "max"):
         return given
     return found
+
+
+def _is_of_long_axes(found: Factorization) -> bool:
+    """Return whether tables of sets of axes are measured, along an axis of so many cells that its search takes long."""
+    return bool(found.shares) and max(rows.shape[1] for rows in found.factors) > SEARCHED
 
 
 def _compares(fit: LinearFit, other: LinearFit, request: Request) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -25,14 +26,16 @@ SearchAlong = Callable[[Workload, Array | None, Array | None], Array]
 """From what is asked along an axis, rows that stand for it if it is not asked as it is, and what was found before, to
 the rows that are measured there, shape (rows, cells): under Laplace noise beside the cells."""
 
-# How often axes are searched for, each for the errors of the others.
+# How often axes are searched for, each for the errors of the others, and an error over the best so far from which on
+# no turn but the first will do.
 _ROUNDS = 4
-# The same where an axis has more cells than these.
-_FEW_ROUNDS = 2
-_MANY_CELLS = 512
-# A gain that is worth another turn, and an error over the best so far from which on none will do.
-_SETTLED = 1e-3
 _HOPELESS = 1.5
+# The same where an axis has more cells than these, and a search takes a second: after the first turn too.
+_MANY_CELLS = 512
+_FEW_ROUNDS = 2
+_FAR = 1.1
+# A gain that is worth another turn.
+_SETTLED = 1e-3
 # Steps towards the best shares, and a gain that ends them.
 _STEPS = 4000
 _NEGLIGIBLE = 1e-10
@@ -87,14 +90,21 @@ def joint_tables(
         search_along: Searches along an axis.
         ended: Whether to return the best so far.
     """
-    cells = [np.eye(n) if law == "gaussian" else np.zeros((0, n)) for n in products.sizes]
-    plain = [_Axis.of(asked, law, rows) for asked, rows in zip(products.axes, cells, strict=True)]
+    # Axes that are alike are searched, and their errors counted, once.
+    cells = {n: np.eye(n) if law == "gaussian" else np.zeros((0, n)) for n in products.sizes}
     known: dict[_Asked, Array] = {}
+
+    @cache
+    def measured(asked: tuple[Workload, ...], own: _Asked | None) -> _Axis:
+        return _Axis.of(asked, law, known[own] if own else cells[asked[0].core.input_len or 0])
+
+    plain = [measured(asked, None) for asked in products.axes]
     best = plain, _best_tables(products, law, plain)
+    many = max(products.sizes) > _MANY_CELLS
     for start in _starts(products, law, plain, best[1]):
         axes, shares, last = list(plain), start, math.inf
         totals = bool(start.sum() == start.flat[-1])  # else other tables have them
-        for turn in range(_ROUNDS if max(products.sizes) <= _MANY_CELLS else _FEW_ROUNDS):
+        for turn in range(_FEW_ROUNDS if many else _ROUNDS):
             if ended():
                 break
             tables = _Tables(shares, math.inf, _precision(axes, shares))
@@ -103,14 +113,16 @@ def joint_tables(
                 if own is None or ended():
                     continue
                 if own not in known:
-                    before = None if axes[k].rows is cells[k] or not len(axes[k].rows) else axes[k].rows
+                    before = axes[k].rows if axes[k] is not plain[k] and len(axes[k].rows) else None
                     known[own] = search_along(own.workload, own.rows, before)
                 with suppress(InvalidParameterError, UnsupportedMechanismError):  # what leaves no digits
-                    axes[k] = _Axis.of(asked, law, known[own])
+                    axes[k] = measured(asked, own)
             found = (_best_tables(products, law, axes, own) for own in (None, start))
             tables = min(found, key=lambda own: own.error)
             if tables.error < best[1].error:
                 best = list(axes), tables
+            if many and tables.error > _FAR * best[1].error:
+                break
             if turn:
                 if tables.error > max((1.0 - _SETTLED) * last, _HOPELESS * best[1].error):
                     break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -280,8 +281,12 @@ def _root_along(search: _Search, asked: Workload, rows: Array | None, _before: A
     if type(asked) is Histogram and rows is None:
         return np.eye(asked.core.input_len or 0)
     rows = _one(asked) if rows is None else condensed(Matrix(rows))[0]
-    # Next to nothing is gained by steps: there is one search after the other.
-    return search.note(_balanced_root(search, rows) or _root(search, rows)).strategy
+    # Next to nothing is gained by steps, or known by a proof: there is one search after the other.
+    with suppress(UnsupportedMechanismError):
+        found = _core.balanced_rows(rows)
+        search.report(1, math.inf)
+        return found
+    return search.note(_root(search, rows)).strategy
 
 
 def _by_factor(search: _Search, solve: _Solve) -> Factorization:

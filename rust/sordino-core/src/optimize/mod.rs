@@ -68,7 +68,7 @@ mod volume;
 mod working_set;
 mod worst_strategy;
 
-pub use balanced_root::balanced_root;
+pub use balanced_root::{balanced_root, balanced_rows};
 pub use base_decomposition::{BaseDecomposition, base_decomposition};
 pub use condense::condensed;
 pub use dense_strategy::{Coefficients, DenseStrategy, Noise, dense_strategy};

@@ -17,7 +17,7 @@ use crate::changes::Proved;
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::linear_algebra::{
-    Matrix, along_axis, from_rows, pseudo_inverse, scale_columns, scale_rows, transposed_product_into,
+    Matrix, along_axis, dot, from_rows, pseudo_inverse, scale_columns, scale_rows, to_rows, transposed_product_into,
 };
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
@@ -33,6 +33,8 @@ const INPUT_BITS: u32 = 32;
 /// Parts that variances are added up in, and rows of a matrix at a time.
 const PARTS: usize = 8;
 const ROWS: usize = 64;
+/// First cells of ranges at a time.
+const FIRSTS: usize = 4;
 /// Bits of the largest entry, at most.
 const ENTRY_BITS: u32 = 58;
 /// Bits of the largest entry where whole numbers are measured: sums of many counts stay below 2^60.
@@ -208,7 +210,7 @@ impl Factored {
         factors
             .map(|(factor, part)| {
                 let mut each = vec![0.0; factor.answers_len()];
-                squares(factor, &part.inverse, |_| 1.0, &mut each);
+                squares(factor, &part.inverse, &|_| 1.0, &mut each);
                 each
             })
             .collect()
@@ -374,7 +376,7 @@ impl Strategy for Factored {
             return;
         }
         let noise = self.unit_variances();
-        squares(&self.workload, &self.parts[0].inverse, |k| noise[k], out);
+        squares(&self.workload, &self.parts[0].inverse, &|k| noise[k], out);
     }
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
@@ -427,25 +429,23 @@ impl Strategy for Factored {
     }
 }
 
+/// Of each measured coordinate.
+type Noise<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
+
 /// `Σ_k noise_k·(A p_k)²` over the columns `p_k` of the pseudo-inverse.
-pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
+pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     match workload {
         Workload::Union { parts } => {
-            each(parts, out, |part, own| squares(part, inverse, &noise as &(dyn Fn(usize) -> f64 + Sync), own));
+            each(parts, out, |part, own| squares(part, inverse, noise, own));
         }
         Workload::Matrix { columns, entries, .. } => squares_of_rows(*columns, entries, inverse, noise, out),
+        Workload::Ranges { .. } => squares_of_ranges(inverse, noise, out),
         _ => squares_of_columns(workload, inverse, noise, out),
     }
 }
 
 /// The same of a matrix that is written out, some rows at a time.
-fn squares_of_rows(
-    columns: usize,
-    entries: &[f64],
-    inverse: &Matrix,
-    noise: impl Fn(usize) -> f64 + Sync,
-    out: &mut [f64],
-) {
+fn squares_of_rows(columns: usize, entries: &[f64], inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     let inverse: Vec<f64> = (0..inverse.ncols()).flat_map(|k| inverse.col_as_slice(k)).copied().collect();
     let measured = inverse.len() / columns;
     out.par_chunks_mut(ROWS).zip(entries.par_chunks(ROWS * columns)).for_each(|(out, rows)| {
@@ -460,8 +460,34 @@ fn squares_of_rows(
     });
 }
 
+/// The same of all ranges, some first cells at a time: each from the one before, all coordinates together.
+fn squares_of_ranges(inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
+    let (n, measured) = (inverse.nrows(), inverse.ncols().max(1));
+    let mut scaled = inverse.clone();
+    scale_columns(&mut scaled, |k| noise(k).sqrt());
+    let rows = to_rows(&scaled);
+    out.fill(0.0);
+    let (mut rest, mut own) = (out, Vec::with_capacity(n));
+    for first in 0..n {
+        let (squares, others) = rest.split_at_mut(n - first);
+        own.push((first, squares));
+        rest = others;
+    }
+    own.par_chunks_mut(FIRSTS).for_each(|own| {
+        let mut sums = vec![0.0; own.len() * measured];
+        for (last, row) in rows.chunks_exact(measured).enumerate().skip(own[0].0) {
+            for ((first, squares), sum) in own.iter_mut().zip(sums.chunks_exact_mut(measured)) {
+                if *first <= last {
+                    sum.iter_mut().zip(row).for_each(|(sum, entry)| *sum += entry);
+                    squares[last - *first] = dot(sum, sum);
+                }
+            }
+        }
+    });
+}
+
 /// The same of any workload, column by column of the pseudo-inverse.
-fn squares_of_columns(workload: &Workload, inverse: &Matrix, noise: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
+fn squares_of_columns(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     // Added up in one order, whatever threads there are: a plan's digest is of its errors too.
     let columns: Vec<usize> = (0..inverse.ncols()).collect();
     let parts: Vec<Vec<f64>> = columns

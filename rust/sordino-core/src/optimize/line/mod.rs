@@ -137,7 +137,7 @@ impl Line {
 
     /// `V W` over `out`, V of so many rows cell after cell: `W_ij` is `min(i, j) (n + 1 − max(i, j))` of ranges and
     /// `n + 1 − max(i, j)` of running sums, so that two sweeps do.
-    pub(super) fn times_gram(&self, rows: usize, v: &[f64], out: &mut [f64]) {
+    pub(crate) fn times_gram(&self, rows: usize, v: &[f64], out: &mut [f64]) {
         let n = self.len;
         // Sums over the cells up to j, and from the last to beyond j.
         let (mut ranges, mut sums, mut after) = (vec![0.0; rows], vec![0.0; rows], vec![0.0; rows]);

@@ -3,7 +3,8 @@
 use super::NOTHING;
 use crate::door::NoiseLaw;
 use crate::error::Error;
-use crate::linear_algebra::{Matrix, along_axis, dot, from_rows, pseudo_inverse};
+use crate::linear_algebra::{Matrix, along_axis, dot, from_rows, pseudo_inverse, to_rows};
+use crate::optimize;
 use crate::strategy::boxes::{Boxes, indicator};
 use crate::strategy::factored::squares;
 use crate::strategy::fixed::Fixed;
@@ -13,6 +14,8 @@ use crate::workload::Workload;
 
 /// Bits of entries where errors alone are wanted.
 const FINE_BITS: i32 = 28;
+/// Cells from which on the variances of all their ranges are summed by the Gram matrix, not range by range.
+pub(super) const MANY_CELLS: usize = 128;
 
 /// What is measured along an axis: cells and sums of them, under Laplace noise, or rows of reals, under Gaussian noise.
 #[derive(Debug, Clone)]
@@ -94,7 +97,7 @@ impl Along {
                     *variance /= Geometry::L1.white();
                 }
             }
-            Self::Rows { asked, inverse, .. } => squares(asked, inverse, |_| 1.0, &mut variances),
+            Self::Rows { asked, inverse, .. } => squares(asked, inverse, &|_| 1.0, &mut variances),
         }
         variances
     }
@@ -153,14 +156,65 @@ impl Line {
 
     /// Variances of what totals have of every answer, and of the rest, of noise of variance 1.
     pub(super) fn variances(&self) -> [Vec<f64>; 2] {
-        let mut rest = self.along.variances();
+        self.in_two(self.along.asked(), self.along.variances())
+    }
+
+    /// The variances of the answers to a workload in two.
+    fn in_two(&self, asked: &Workload, mut rest: Vec<f64>) -> [Vec<f64>; 2] {
         let mut mean = vec![0.0; rest.len()];
-        self.along.asked().apply(&self.mean, &mut mean);
+        asked.apply(&self.mean, &mut mean);
         for (mean, rest) in mean.iter_mut().zip(&mut rest) {
             *mean *= *mean;
             *rest = (*rest - *mean).max(0.0);
         }
         [mean, rest]
+    }
+
+    /// The sums of [`Self::variances`] over the answers of every part of what is asked, each times its weight.
+    fn summed_variances(&self, weights: Option<&[f64]>) -> Vec<[f64; 2]> {
+        let summed = |variances: &[f64], weights: Option<&[f64]>| match weights {
+            Some(weights) => dot(variances, weights),
+            None => variances.iter().sum(),
+        };
+        let parts = self.along.asked().parts();
+        let mut first = 0;
+        let each = |part: &Workload| {
+            let own = first..first + part.answers_len();
+            first = own.end;
+            (own.clone(), weights.map(|weights| &weights[own]))
+        };
+        let own = parts.iter().map(each);
+        match &self.along {
+            Along::Sums(_) => {
+                let whole = self.variances();
+                own.map(|(own, weights)| whole.each_ref().map(|all| summed(&all[own.clone()], weights))).collect()
+            }
+            Along::Rows { inverse, .. } => {
+                let each = own.zip(parts).map(|((own, weights), part)| {
+                    self.by_gram(part, weights, inverse).unwrap_or_else(|| {
+                        let mut variances = vec![0.0; own.len()];
+                        squares(part, inverse, &|_| 1.0, &mut variances);
+                        self.in_two(part, variances).map(|variances| summed(&variances, weights))
+                    })
+                });
+                each.collect()
+            }
+        }
+    }
+
+    /// The same of all ranges of many cells, of equal weight: `mᵀWm` and the rest of `tr(G^{-1}W)`.
+    fn by_gram(&self, part: &Workload, weights: Option<&[f64]>, inverse: &Matrix) -> Option<[f64; 2]> {
+        if !matches!(part, Workload::Ranges { len } if *len >= MANY_CELLS) || weights.is_some() {
+            return None;
+        }
+        let asked = optimize::Line::of(part, None).ok()?;
+        let summed = |rows: usize, v: &[f64]| {
+            let mut times = vec![0.0; v.len()];
+            asked.times_gram(rows, v, &mut times);
+            dot(v, &times)
+        };
+        let mean = summed(1, &self.mean);
+        Some([mean, (summed(inverse.ncols(), &to_rows(inverse)) - mean).max(0.0)])
     }
 
     /// The cells of a rest and a place along `m`.
@@ -196,15 +250,8 @@ pub fn joint_errors(
     }
     let line = Line::new(Along::new(law, asked.clone(), entries, FINE_BITS)?);
     let unit = line.along.column().powi(2);
-    let variances = line.variances();
-    let mut first = 0;
-    let each = asked.parts().iter().map(|part| {
-        let own = first..first + part.answers_len();
-        first = own.end;
-        let [mean, rest] = variances.each_ref().map(|all| {
-            let counted = |(k, v): (usize, &f64)| weights.map_or(1.0, |weights| weights[own.start + k]) * v;
-            unit * all[own.clone()].iter().enumerate().map(counted).sum::<f64>()
-        });
+    let each = line.summed_variances(weights).into_iter().zip(asked.parts()).map(|(sums, part)| {
+        let [mean, rest] = sums.map(|sum| unit * sum);
         [mean, if of_totals(part) { 0.0 } else { rest.max(NOTHING * mean).max(f64::MIN_POSITIVE) }]
     });
     let each = each.collect();

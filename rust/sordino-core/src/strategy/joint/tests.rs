@@ -1,5 +1,6 @@
 //! Answers, variances, norms and refusals against dense oracles.
 
+use super::axis::MANY_CELLS;
 use super::*;
 
 fn sums(len: usize) -> Workload {
@@ -169,4 +170,19 @@ fn errors_along_axes() {
     let twice = joint_errors(&both, Some(&[2.0; 16]), NoiseLaw::Laplace, &beside()[0]).unwrap();
     assert!((twice.1[0][1] / errors[0][1] - 2.0).abs() < 1e-12);
     assert!(joint_errors(&both, Some(&[2.0; 3]), NoiseLaw::Laplace, &beside()[0]).is_err());
+}
+
+#[test]
+fn ranges_of_many_cells_are_summed_as_few_are() {
+    let n = MANY_CELLS + 1;
+    let asked = Workload::Union { parts: vec![Workload::Ranges { len: n }, total(n)] };
+    // Prefix sums beside the cells, of columns that are not alike.
+    let rows: Vec<f64> = (0..n * n).map(|k| f64::from(k % n <= k / n) * (1.0 + (k % 7) as f64 / 8.0)).collect();
+    let (constant, by_gram) = joint_errors(&asked, None, NoiseLaw::Gaussian, &rows).unwrap();
+    let ones = vec![1.0; asked.answers_len()];
+    let (own, one_by_one) = joint_errors(&asked, Some(&ones), NoiseLaw::Gaussian, &rows).unwrap();
+    assert_eq!(constant, own);
+    for (a, b) in by_gram.iter().flatten().zip(one_by_one.iter().flatten()) {
+        assert!((a - b).abs() <= 1e-9 * b, "{a} {b}");
+    }
 }

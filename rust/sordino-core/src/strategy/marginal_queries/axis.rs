@@ -108,7 +108,7 @@ impl Axis {
             return Ok(by_levels());
         }
         let mut variances = vec![0.0; workload.answers_len()];
-        squares(workload, &inverse, |_| 1.0, &mut variances);
+        squares(workload, &inverse, &|_| 1.0, &mut variances);
         let column = |j: usize| fixed.entries[j..].iter().step_by(levels).map(|b| u128::from(b.unsigned_abs()));
         let over = |of: &dyn Fn(usize) -> u128| (0..levels).map(of).max().unwrap_or(0);
         let square = over(&|j| column(j).map(|b| b * b).sum());
