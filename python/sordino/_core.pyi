@@ -47,6 +47,7 @@ __all__ = [
     "checkpoint_header",
     "clipped_sum",
     "condensed",
+    "decay_bound",
     "decode",
     "dense",
     "dense_strategy",
@@ -1004,6 +1005,9 @@ def answer(
 
 def condensed(workload: Workload, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Few rows R with `RᵀR = Aᵀ diag(weights) A`, shape (rows, cells)."""
+
+def decay_bound(steps: int, decay: float) -> float:
+    """Lower bound on the error of `y_t = decay y_(t-1) + x_t` of every Gaussian strategy at noise multiplier 1."""
 
 def prefix_bound(steps: int, averages: bool, objective: str) -> float:
     """Lower bound on the error of running sums, or averages, of every Gaussian strategy at noise multiplier 1."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import sordino as so
 from sordino.accuracy.factorizations import dense
+from sordino.accuracy.modes_bound import sum_of_roots
 from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.accuracy.products_bound import products_mean
 from sordino.workloads import Intervals, Union
@@ -56,6 +57,50 @@ def test_the_nuclear_norm_is_that_of_the_matrix(workload):
     assert found >= known * (1 - 2e-6 * A.shape[1])
 
 
+@settings(max_examples=150, deadline=None)
+@given(unions())
+def test_modes_have_the_same_nuclear_norm(workload):
+    parts = [part.factors if isinstance(part, so.Kronecker) else () for part in workload.parts]
+    cells = tuple(so.Histogram(factor.core.input_len) for factor in parts[0])
+    parts = [part or cells for part in parts]
+    grams = {own: gram(own) for part in parts for own in part}
+    found = sum_of_roots(parts, grams, workload.weights)
+    A, weights = dense(workload), workload.answer_weights()
+    known = np.linalg.norm(A if weights is None else np.sqrt(weights)[:, None] * A, "nuc")
+    assert found <= known * (1 + 1e-9)
+    # None where something is asked along three axes, or queries along an axis have no modes in common.
+    assert found == 0.0 or found >= known * (1 - 2e-5 - 2e-6 * A.shape[1])
+
+
+def gram(workload):
+    A, weights = dense(workload), workload.answer_weights()
+    A = A if weights is None else np.sqrt(weights)[:, None] * A
+    return A.T @ A
+
+
+@pytest.mark.parametrize("heavy", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("query", [so.AllRanges, so.RunningSum])
+def test_modes_of_longer_axes(query, heavy):
+    table = so.Kronecker([query(18), so.Histogram(16)])
+    mixed = so.Kronecker([total(18), query(16)])
+    workload = Union([table, so.Kronecker([query(18), query(16)]), mixed], [1.0, heavy, 3.0])
+    parts = [part.factors for part in workload.parts]
+    found = sum_of_roots(parts, {own: gram(own) for part in parts for own in part}, workload.weights)
+    known = np.linalg.norm(np.sqrt(workload.answer_weights())[:, None] * dense(workload), "nuc")
+    assert known * (1 - 1e-3) <= found <= known * (1 + 1e-9)
+
+
+def test_shifts_are_above_what_rounding_loses():
+    factors = [
+        [total(5), so.Histogram(8), so.Histogram(5)],
+        [total(5), so.ExponentialSmoothing(0.96183093656167, 8), total(5)],
+        [so.Histogram(5), total(8), so.Histogram(5)],
+    ]
+    workload = Union([so.Kronecker(own) for own in factors], [1.2870793073121466e-11, 134623.10065746738, 1.0])
+    known = np.linalg.norm(np.sqrt(workload.answer_weights())[:, None] * dense(workload), "nuc")
+    assert 0.0 < sum_of_roots(factors, {own: gram(own) for part in factors for own in part}, workload.weights) <= known
+
+
 def margins(query, side):
     return [so.Kronecker([query(side), total(side)]), so.Kronecker([total(side), query(side)])]
 
@@ -71,10 +116,20 @@ def pairs(query, side):
         (Union([so.Kronecker([so.AllRanges(64), so.Histogram(64)]), *margins(so.AllRanges, 64)]), 1.03),
         (Union(margins(so.AllRanges, 256)), 1.012),
         (Union(margins(so.AllRanges, 600)), 1.012),
+        (Union([so.Kronecker([so.AllRanges(128), so.Histogram(128)]), *margins(so.AllRanges, 128)]), 1.03),
+        (Union([so.Kronecker([so.RunningSum(100)] * 2), *margins(so.RunningSum, 100)]), 1.03),
         (pairs(so.RunningSum, 16), 1.062),
         (pairs(so.AllRanges, 32), 1.02),
     ],
-    ids=["ranges of groups", "ranges of either axis", "of long axes", "prefixes of pairs", "boxes of pairs"],
+    ids=[
+        "ranges of groups",
+        "ranges of either axis",
+        "of long axes",
+        "ranges of many groups",
+        "prefixes of both axes",
+        "prefixes of pairs",
+        "boxes of pairs",
+    ],
 )
 def test_tables_of_sets_of_axes_are_near_the_bound(workload, most):
     plan = so.plan(workload, ONE)
@@ -94,3 +149,17 @@ def test_what_takes_too_long_or_is_no_product_has_none():
     assert products_mean(many) == 0.0
     workload = Union([*margins(so.RunningSum, 16), so.Kronecker([so.RunningSum(16), so.Histogram(16)])])
     assert singular_mean(workload)[1] == "SVD bound"
+
+
+def test_rests_of_sets_are_tried_where_an_axis_has_dependent_columns():
+    """Long axes are not searched for twice, unless what is found along one of them is poor."""
+    pairs = so.GroupBy([np.arange(600) // 2])
+    workload = Union(
+        [
+            so.Kronecker([pairs, so.AllRanges(4)]),
+            so.Kronecker([pairs, total(4)]),
+            so.Kronecker([total(600), so.AllRanges(4)]),
+        ],
+        [1.0, 100.0, 1.0],
+    )
+    assert so.plan(workload, ONE).optimality < 1.01

@@ -21,6 +21,7 @@ from sordino.accuracy.nuclear_norms import (
 from sordino.errors import UnsupportedMechanismError
 from sordino.workloads import (
     AllRanges,
+    ExponentialSmoothing,
     Filter,
     GroupBy,
     Intervals,
@@ -33,6 +34,10 @@ from sordino.workloads import (
 )
 
 __all__ = ["diagonal_mean"]
+
+# Steps up to which decays are swept, and times that they decay in on which ends count for parts in 10^5 only.
+_MOST_STEPS = 1 << 20
+_MOST_TIMES = 1000
 
 
 @remembered
@@ -54,7 +59,9 @@ def diagonal_mean(workload: Workload) -> float:
         case Kronecker(factors=factors):
             return math.prod(max(diagonal_mean(factor), singular_mean(factor)[0]) for factor in factors) * SAFE
         case Filter(boundary="causal" | "same" | "valid") if workload.steps > MOST_CELLS:
-            return max(_filters_diagonal(workload), _condensed_diagonal(workload))
+            return max(_filters_diagonal(workload), _condensed_diagonal(workload), _decay_value(workload))
+        case ExponentialSmoothing():
+            return max(_condensed_diagonal(workload), _decay_value(workload))
         case Intervals() if not is_small(workload):
             return max(_nested_diagonal(workload), _condensed_diagonal(workload), _intervals_diagonal(workload))
         case GroupBy() | Matrix() if not is_small(workload):
@@ -135,6 +142,16 @@ def _parts_mean(union: Union) -> float:
         squares += own * max(diagonal_mean(part), singular_mean(part)[0]) ** 2
         asked += own
     return math.sqrt(squares / asked) * SAFE if math.isfinite(squares) else 0.0
+
+
+def _decay_value(workload: Filter) -> float:
+    """Return the value of exponential decays, by sweeps; 0 of other filters, and where others are as near."""
+    if not isinstance(workload, ExponentialSmoothing) or workload.boundary != "causal":
+        return 0.0
+    if workload.steps > min(_MOST_STEPS, _MOST_TIMES / (1.0 - workload.decay)):
+        return 0.0
+    first = 1.0 - workload.decay if workload.normalized else 1.0
+    return first * _core.decay_bound(workload.steps, workload.decay) * SAFE  # taps that are left out are below 1e-150
 
 
 def _filters_diagonal(workload: Workload) -> float:

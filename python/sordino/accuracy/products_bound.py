@@ -2,18 +2,21 @@
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 
 from sordino.accuracy.factorizations import condensed, kronecker
+from sordino.accuracy.modes_bound import sum_of_roots
 from sordino.workloads import Histogram, Kronecker, Union, Workload
 from sordino.workloads.base import Array
 
 __all__ = ["products_mean"]
 
-# Cells along an axis, dimensions that are decomposed together, and sets of subspaces.
+# Cells along an axis, dimensions that are decomposed together, in no time or where nothing else will do, and sets of
+# subspaces.
 _MOST_ALONG = 1024
-_MOST_TOGETHER = 3072
+_FEW_TOGETHER, _MOST_TOGETHER = 1024, 3072
 _MOST_SETS = 512
 # The Frobenius norm of what is taken for zero beside the spectral one of a Gram matrix; what all of it along an axis of
 # a product, and rounding, may do to an eigenvalue beside the largest.
@@ -27,7 +30,8 @@ def products_mean(union: Union) -> float:
 
     Along an axis there are three subspaces, what is constant, what is even about the middle less that, and what is odd,
     or two where a query is not as good backwards. `AᵀA = Σ_p w_p ⊗_i G_pi` joins products of these which one of the
-    terms joins along every axis: totals join what is constant alone. The singular values are those of what is joined.
+    terms joins along every axis: totals join what is constant alone. The singular values are those of what is joined;
+    where that is too much, see `sordino.accuracy.modes_bound`.
     """
     parts = [part.factors if isinstance(part, Kronecker) else () for part in union.parts]
     sizes = [factor.core.input_len or 0 for factor in max(parts, key=len)]
@@ -37,17 +41,6 @@ def products_mean(union: Union) -> float:
     parts = [cells if type(part) is Histogram else own for part, own in zip(union.parts, parts, strict=True)]
     if any([factor.core.input_len for factor in own] != sizes for own in parts):
         return 0.0
-    grams = {own: _gram(own) for own in {own for part in parts for own in part}}
-    # A subspace has half of the cells at least, but for that of constants.
-    wide = {own: 1 if np.ptp(gram) <= _ZERO * gram.max() else max(len(gram) // 2, 1) for own, gram in grams.items()}
-    if any(math.prod(wide[own] for own in part) > _MOST_TOGETHER for part in parts):
-        return 0.0
-    asked = [frozenset(own) for own in zip(*parts, strict=True)]
-    known = {own: _Axis({factor: grams[factor] for factor in own}) for own in set(asked)}
-    axes = [known[own] for own in asked]
-    squares = _squares(axes, parts, union.weights)
-    if squares is None:
-        return 0.0
     answers = sum(
         weight
         * math.prod(
@@ -55,9 +48,25 @@ def products_mean(union: Union) -> float:
         )
         for part, weight in zip(parts, union.weights, strict=True)
     )
-    lost = max(_ERROR, _LOST * len(parts) * len(sizes))
-    roots = np.sqrt(np.maximum(squares - lost * squares.max(), 0.0))
-    return float(roots.sum()) / math.sqrt(math.prod(sizes) * float(answers))
+    return _sum_of_singular_values(parts, union.weights) / math.sqrt(math.prod(sizes) * float(answers))
+
+
+def _sum_of_singular_values(parts: list[tuple[Workload, ...]], weights: tuple[float, ...]) -> float:
+    grams = {own: _gram(own) for own in dict.fromkeys(own for part in parts for own in part)}
+    # A subspace has half of the cells at least, but for that of constants.
+    wide = {own: 1 if np.ptp(gram) <= _ZERO * gram.max() else max(len(gram) // 2, 1) for own, gram in grams.items()}
+    together = max(math.prod(wide[own] for own in part) for part in parts)
+    asked = [frozenset(own) for own in zip(*parts, strict=True)]
+
+    @cache
+    def axis(own: frozenset[Workload]) -> _Axis:
+        return _Axis({factor: grams[factor] for factor in own})
+
+    if together <= _FEW_TOGETHER and (found := _roots(list(map(axis, asked)), parts, weights, _FEW_TOGETHER)) > 0.0:
+        return found
+    if (found := sum_of_roots(parts, grams, weights)) > 0.0 or together > _MOST_TOGETHER:
+        return found
+    return _roots(list(map(axis, asked)), parts, weights, _MOST_TOGETHER)
 
 
 class _Axis:
@@ -94,10 +103,10 @@ def _subspaces(grams: list[Array]) -> list[Array]:
     return [basis for basis in bases if basis.shape[1]]
 
 
-def _squares(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tuple[float, ...]) -> Array | None:
-    """Return the squared singular values; None where too many are joined."""
+def _roots(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tuple[float, ...], most: int) -> float:
+    """Return the sum of the singular values, or a little less; 0 where more than so many are joined."""
     if math.prod(len(axis.sizes) for axis in axes) > _MOST_SETS:
-        return None
+        return 0.0
     places = list(itertools.product(*(range(len(axis.sizes)) for axis in axes)))
     size = [math.prod(axis.sizes[k] for axis, k in zip(axes, place, strict=True)) for place in places]
 
@@ -110,8 +119,8 @@ def _squares(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tupl
         a: [b for b in range(len(places)) if any(between(part, a, b) for part in parts)] for a in range(len(places))
     }
     groups = _groups(joined)
-    if any(sum(size[a] for a in group) > _MOST_TOGETHER for group in groups):
-        return None
+    if any(sum(size[a] for a in group) > most for group in groups):
+        return 0.0
     found = [np.zeros(1)]
     for group in groups:
         rows = [[np.zeros((size[a], size[b])) for b in group] for a in group]
@@ -120,7 +129,9 @@ def _squares(axes: list[_Axis], parts: list[tuple[Workload, ...]], weights: tupl
                 if (blocks := between(part, a, b)) is not None:
                     rows[row][slot] += weight * kronecker(blocks)
         found.append(np.linalg.eigvalsh(np.block(rows)))
-    return np.concatenate(found)
+    squares = np.concatenate(found)
+    lost = max(_ERROR, _LOST * len(parts) * len(axes))
+    return float(np.sqrt(np.maximum(squares - lost * squares.max(), 0.0)).sum())
 
 
 def _groups(joined: dict[int, list[int]]) -> list[list[int]]:

@@ -310,6 +310,12 @@ pub(crate) fn prefix_bound(py: Python<'_>, steps: usize, averages: bool, objecti
     detached(py, || optimize::prefix_bound(steps, prefixes, objective.0)).map_err(PyError::from)
 }
 
+/// A lower bound on the error of every Gaussian strategy for exponential decays of so many steps.
+#[pyfunction]
+pub(crate) fn decay_bound(py: Python<'_>, steps: usize, decay: f64) -> Result<f64, PyError> {
+    detached(py, || optimize::decay_bound(steps, decay)).map_err(PyError::from)
+}
+
 /// The matrix of the queries.
 #[pyfunction]
 pub(crate) fn dense(py: Python<'_>, workload: PyRef<'_, Workload>) -> PyResult<Py<PyArray2<f64>>> {

@@ -32,6 +32,8 @@ __all__ = ["LINEAR"]
 
 # An error over its bound that no tie betters.
 _SETTLED = 1.006
+# An error over the bound up to which tables of sets of axes are taken for as good as they get.
+_NEAR = 1.05
 # Two machines compute the same singular values to this.
 _AGREE = 1.0 + 1e-9
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
@@ -105,8 +107,7 @@ class _Linear(Family):
         near = [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
         if near:  # no other of its law has anything to gain
             automatic = [m for m in automatic if m.law != "gaussian"]
-        if any(fit.factorization is not None and _is_of_long_axes(fit.factorization) for fit in fits):
-            # Tables of sets of axes know all that rests of sets do: where searches take seconds, one will do.
+        if any(map(_is_of_long_axes, fits)):
             automatic = [m for m in automatic if (m.strategy, m.law) != ("residual", "gaussian")]
         automatic = [m for m in automatic if m not in [fit.mechanism for fit in fits]]
         floors, unfit = Floors(request, tuple(near)), {}
@@ -221,9 +222,15 @@ def _recognised(request: Request) -> Workload:
     return found
 
 
-def _is_of_long_axes(found: Factorization) -> bool:
-    """Return whether tables of sets of axes are measured, along an axis of so many cells that its search takes long."""
-    return bool(found.shares) and max(rows.shape[1] for rows in found.factors) > SEARCHED
+def _is_of_long_axes(fit: LinearFit) -> bool:
+    """Return whether tables of sets of axes are measured, near the bound, along an axis whose search takes seconds.
+
+    They know all that rests of sets do, and are better but where the roots along an axis are not (dependent columns).
+    """
+    found = fit.factorization
+    if found is None or not found.shares or (fit.optimality or math.inf) > _NEAR:
+        return False
+    return any(rows.shape[1] > SEARCHED for rows in found.factors)
 
 
 def _compares(fit: LinearFit, other: LinearFit, request: Request) -> bool:

@@ -86,7 +86,7 @@ pub use queries::Queries;
 pub use several_strategy::{SeveralStrategy, several_strategy};
 pub(crate) use table_cover::table_cover;
 pub use triangular::{Triangular, triangular};
-pub use tridiagonal::{Prefixes, TimeVarying, prefix_bound};
+pub use tridiagonal::{Prefixes, TimeVarying, decay_bound, prefix_bound};
 pub use worst_strategy::worst_strategy;
 
 use crate::error::Error;

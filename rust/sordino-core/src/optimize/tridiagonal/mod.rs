@@ -12,13 +12,16 @@
 //! | file | what |
 //! |---|---|
 //! | `poles.rs` | `t^{-1/2}` by poles |
+//! | `decays.rs` | the bound for exponential decays, whose inverse Gram matrix is tridiagonal too |
 //! | `search.rs` | v by Anderson acceleration on few knots, and the bound |
 //! | `time_varying.rs` | the triangular factor of `G` with as few poles as states |
 
+mod decays;
 mod poles;
 mod search;
 mod time_varying;
 
+pub use decays::decay_bound;
 pub use search::{Prefixes, prefix_bound};
 pub use time_varying::TimeVarying;
 
@@ -42,6 +45,17 @@ impl Tridiagonal {
         let mut links: Vec<f64> = rows.iter().map(|u| 1.0 / u).collect();
         let mut excess = vec![0.0; rows.len()];
         std::mem::swap(&mut links[last], &mut excess[last]);
+        Self { links, excess }
+    }
+
+    /// `n (AᵀA)^{-1} = n (I − decay·S)(I − decay·Sᵀ)` of `y_t = decay·y_{t−1} + x_t`, n steps, `S` the shift by one.
+    fn decays(len: usize, decay: f64) -> Self {
+        let (scale, rest, last) = (len as f64, 1.0 - decay, len - 1);
+        let mut links = vec![scale * decay; len];
+        let mut excess = vec![scale * rest * rest; len];
+        excess[0] = scale * rest;
+        excess[last] += links[last];
+        links[last] = 0.0;
         Self { links, excess }
     }
 

@@ -12,7 +12,7 @@ use crate::interrupt::poll;
 use crate::objective::Objective;
 
 /// Longest line that is searched; strategies keep tables for every step.
-const MOST: usize = 1 << 20;
+pub(super) const MOST: usize = 1 << 20;
 
 /// Lines up to this length start from equal weights; longer ones from a line a sixteenth as long.
 const SHORT: usize = 1 << 9;
@@ -22,8 +22,8 @@ const EVALUATIONS: usize = 60;
 /// No step changes a weight by more than this factor's logarithm.
 const LONGEST_STEP: f64 = 1.0;
 /// Deviation of the poles in the search, and for the bound, which loses as much.
-const SEARCHED: f64 = 1e-5;
-const PROVED: f64 = 1e-7;
+pub(super) const SEARCHED: f64 = 1e-5;
+pub(super) const PROVED: f64 = 1e-7;
 
 /// Largest change of a logarithm at which a search for the bound ends, whose loss is of its square.
 fn for_bound(n: usize) -> f64 {
@@ -161,12 +161,15 @@ impl Line {
         let poles = Poles::within(low, high, deviation);
         let gains = matrix.root_diagonal(&weights, &poles);
         let total: f64 = weights.iter().zip(&gains).map(|(v, n)| v * n).sum();
-        // Sweeps and sums of positive terms: a few roundings a step, relative to the result.
-        let margin = 1e-9 + 16.0 * self.n as f64 * f64::EPSILON;
-        let lower = total / (1.0 + poles.deviation) * (1.0 - margin);
+        let lower = total / (1.0 + poles.deviation) * (1.0 - margin(self.n));
         let ascent: Vec<f64> = gains.iter().map(|n| exponent * (n / total).ln()).collect();
         Point { residual: knots.averaged(&ascent, &weights), weights, matrix, lower }
     }
+}
+
+/// What sweeps and sums of positive terms may lose: a few roundings a step, relative to the result.
+pub(super) fn margin(n: usize) -> f64 {
+    1e-9 + 16.0 * n as f64 * f64::EPSILON
 }
 
 fn largest(changes: &[f64]) -> f64 {
