@@ -61,6 +61,8 @@ _OPERATIONS = 5 * 10**9
 # Steps of one of many searches along an axis, and cells up to which other starts are tried in it.
 _AGAIN = 100
 _FEW_CELLS = 256
+# Cells of an axis whose roots are of Gram matrices, of however many rows.
+_LONG_AXIS = 512
 # Variance of a weighted sum of the cells over that of its measurement, at most, so that the cells keep their digits:
 # of a table, along an axis of one, and of all axes together where there are tables of several sets of them.
 _MOST_UNEVEN = 9e5
@@ -280,13 +282,16 @@ def _root_along(search: _Search, asked: Workload, rows: Array | None, _before: A
     """Return what is measured along an axis, shape (measured, cells); rows may stand for what is asked."""
     if type(asked) is Histogram and rows is None:
         return np.eye(asked.core.input_len or 0)
-    rows = _one(asked) if rows is None else condensed(Matrix(rows))[0]
+    if rows is None:
+        rows = _one(asked)
+    elif rows.shape[1] <= _LONG_AXIS:
+        rows = condensed(Matrix(rows))[0]
     # Next to nothing is gained by steps, or known by a proof: there is one search after the other.
     with suppress(UnsupportedMechanismError):
         found = _core.balanced_rows(rows)
         search.report(1, math.inf)
         return found
-    return search.note(_root(search, rows)).strategy
+    return search.note(_root(search, condensed(Matrix(rows))[0])).strategy
 
 
 def _by_factor(search: _Search, solve: _Solve) -> Factorization:

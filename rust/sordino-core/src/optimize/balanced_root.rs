@@ -7,13 +7,16 @@
 use super::Progress;
 use super::factorization::{Lower, Optimized, not_converged, nuclear_norm_below, weighted_norm};
 use super::linear_algebra::{
-    Matrix, product, scale_columns, scale_rows, squared_columns, thin_singular, to_rows, transpose,
+    Matrix, Precision, left_singular, product, scale_columns, scale_rows, squared_columns, thin_singular, to_rows,
+    transpose,
 };
 use super::queries::Queries;
 use crate::error::Error;
 
 /// Least singular value over the largest: below, `S^{−1}` has too few digits.
 const CONDITION: f64 = 1e-6;
+/// Cells beyond which a root without proof is of the Gram matrix, where that has the digits: half of the time.
+const MANY_CELLS: usize = 512;
 
 /// Queries of full column rank, decomposed.
 struct Root {
@@ -28,7 +31,7 @@ struct Root {
 }
 
 impl Root {
-    fn of(queries: Queries<'_>) -> Result<Self, Error> {
+    fn of(queries: Queries<'_>, precision: Precision) -> Result<Self, Error> {
         let singular = || Error::Unsupported("the queries are singular, or nearly: they have no balanced root".into());
         let (a, scale) = queries.scaled();
         if a.nrows() < a.ncols() {
@@ -37,8 +40,13 @@ impl Root {
         let weight = (a.nrows() as f64).sqrt().recip();
         let mut weighted = a.clone();
         scale_rows(&mut weighted, |_| weight);
-        let (_, values, vectors) = thin_singular(&weighted).ok_or_else(not_converged)?;
-        if values[values.len() - 1] <= CONDITION * values[0] {
+        let found = match precision {
+            Precision::Careful => thin_singular(&weighted).map(|(_, values, vectors)| (vectors, values)),
+            Precision::Fast => left_singular(&transpose(&weighted), precision),
+        };
+        let (vectors, values) = found.ok_or_else(not_converged)?;
+        let (least, most) = values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
+        if least <= CONDITION * most {
             return Err(singular());
         }
         let rows = transpose(&vectors);
@@ -67,7 +75,8 @@ impl Root {
 /// # Errors
 /// [`Error::Unsupported`] if the queries are singular, or nearly.
 pub fn balanced_rows(queries: Queries<'_>) -> Result<Vec<f64>, Error> {
-    Ok(to_rows(&Root::of(queries)?.strategy().0))
+    let precision = if queries.columns() > MANY_CELLS { Precision::Fast } else { Precision::Careful };
+    Ok(to_rows(&Root::of(queries, precision)?.strategy().0))
 }
 
 /// The balanced root of queries of full column rank, with a certified bound below every strategy.
@@ -75,7 +84,7 @@ pub fn balanced_rows(queries: Queries<'_>) -> Result<Vec<f64>, Error> {
 /// # Errors
 /// As [`balanced_rows`].
 pub fn balanced_root(queries: Queries<'_>, progress: Progress<'_>) -> Result<Optimized, Error> {
-    let root = Root::of(queries)?;
+    let root = Root::of(queries, Precision::Careful)?;
     let (encode, diagonal) = root.strategy();
     let mut inverse = root.power(-0.5);
     scale_rows(&mut inverse, |j| diagonal[j].sqrt());
