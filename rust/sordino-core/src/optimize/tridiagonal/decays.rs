@@ -22,7 +22,7 @@ pub fn decay_bound(n: usize, decay: f64) -> Result<f64, Error> {
     if !(decay > 0.0 && decay <= 1.0) {
         return Err(Error::invalid("decay", "must be in (0, 1]"));
     }
-    let (evaluations, deviation) = if n <= SHORT { (4, PROVED) } else { (2, SEARCHED) };
+    let (evaluations, deviation) = if n <= SHORT { (8, PROVED) } else { (2, SEARCHED) };
     let matrix = Tridiagonal::decays(n, decay);
     let mut weights = vec![1.0 / n as f64; n];
     let mut most = 0.0f64;
@@ -35,7 +35,9 @@ pub fn decay_bound(n: usize, decay: f64) -> Result<f64, Error> {
         most = most.max(value / (1.0 + poles.deviation) * (1.0 - margin(n)));
         weights.iter_mut().zip(&gains).for_each(|(v, gain)| *v *= (gain / value).powi(2));
         let total: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|v| *v /= total);
+        for v in &mut weights {
+            *v /= total;
+        }
     }
     Ok(most)
 }
