@@ -145,6 +145,11 @@ def test_what_takes_too_long_or_is_no_product_has_none():
     assert products_mean(Union(margins(so.AllRanges, 1025))) == 0.0
     assert products_mean(Union([so.AllRanges(20), so.RunningSum(20)])) == 0.0
     assert products_mean(Union([so.Kronecker([so.AllRanges(4), total(6)]), so.RunningSum(24)])) == 0.0
+    ends = np.sort(np.random.default_rng(1).integers(0, 1000, (300_000, 2)))
+    rows = so.Kronecker([Intervals(*ends.T, 1000), total(4)])
+    rows = Union([rows, so.Kronecker([total(1000), so.AllRanges(4)])])
+    assert products_mean(rows) == 0.0
+    assert "bound" in so.plan(rows, so.PureDP(epsilon=1.0)).explain()  # nor is it refused for want of a bound
     many = Union([so.Kronecker([so.Histogram(2)] * 10), so.Kronecker([total(2)] * 10)])
     assert products_mean(many) == 0.0
     workload = Union([*margins(so.RunningSum, 16), so.Kronecker([so.RunningSum(16), so.Histogram(16)])])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from sordino.accuracy.factorizations import condensed
+from sordino.errors import UnsupportedMechanismError
 from sordino.workloads import Histogram, MarginalQueries, Workload
 
 __all__ = ["MOST_VALUES", "chain_mean"]
@@ -18,7 +19,7 @@ _ROUNDING = 1e-24
 def chain_mean(workload: MarginalQueries) -> float:
     """Return a lower bound on `‖A‖_*/sqrt(m n)`: that of what the blocks of a chain prove together.
 
-    0 where an attribute has queries of its own on more than 1024 values.
+    0 where an attribute has queries of its own on more than 1024 values, or too many of them.
 
     Blocks are the attribute sets S below those asked for: tables that have mean zero along the attributes of S and are
     constant along the others. The queries of block S, less their projections on those of the blocks below it in the
@@ -30,8 +31,12 @@ def chain_mean(workload: MarginalQueries) -> float:
     for queries in workload.queries:
         if type(queries) is not Histogram and (queries.core.input_len or 0) > MOST_VALUES:
             return 0.0
-        if queries not in own:
+        if queries in own:
+            continue
+        try:
             own[queries] = _with_constants(queries)
+        except UnsupportedMechanismError:
+            return 0.0
     sizes = [float(queries.core.answers_len) for queries in workload.queries]
     rests, constants = zip(*(own[queries] for queries in workload.queries), strict=True)
     squares: dict[tuple[int, ...], float] = {}

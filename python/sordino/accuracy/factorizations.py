@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino.errors import PlanFileError, UnsupportedMechanismError
 from sordino.privacy.units import Unit
-from sordino.workloads import Intervals, Kronecker, Matrix, Union, Workload
+from sordino.workloads import AllRanges, Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.base import Array
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "certify",
     "condensed",
     "dense",
+    "eliminated_rows",
     "few_rows",
     "kronecker",
     "kronecker_factors",
@@ -398,6 +399,19 @@ def condensed(workload: Workload) -> tuple[Array, float]:
         rows = _core.condensed(workload.core, weights)
     rows.flags.writeable = False  # shared by all who asked
     return rows, 1.0 / math.sqrt(total)
+
+
+def eliminated_rows(workload: Workload) -> int:
+    """Return how many rows are eliminated before few stand for all in the mean: those of ranges are known."""
+    match workload:
+        case AllRanges():
+            return workload.length
+        case Union(parts=parts) if is_tall(workload):
+            return sum(min(eliminated_rows(part), workload.core.input_len or 0) for part in parts)
+        case Union(parts=parts):
+            return sum(map(eliminated_rows, parts))
+        case _:
+            return workload.core.answers_len
 
 
 def is_tall(workload: Workload) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from sordino.workloads import Workload
 from sordino.workloads.base import Array
 
-__all__ = ["sum_of_roots"]
+__all__ = ["is_constant", "sum_of_roots"]
 
 # Modes of single axes that are decomposed together.
 _MOST_LEFT = 640
@@ -38,8 +38,7 @@ def sum_of_roots(
         grams: Of every factor.
         weights: `w_p`.
     """
-    wide = {own: float(np.ptp(gram)) > _ZERO * float(gram.max()) for own, gram in grams.items()}
-    sets = [[len(grams[own]) for own in part if wide[own]] for part in parts]
+    sets = [[len(grams[own]) for own in part if not is_constant(grams[own])] for part in parts]
     if any(len(own) > 2 for own in sets) or max((sum(own) for own in sets if len(own) == 2), default=0) > _MOST_LEFT:
         return 0.0
     modes = cache(lambda asked: _modes({own: grams[own] for own in asked}))
@@ -57,6 +56,11 @@ def sum_of_roots(
         each = sum(axis[own].lost / (norm or 1.0) for axis, own, norm in zip(found, part, norms, strict=True))
         lost += weight * math.prod(norms) * each
     return parted.root(lost)
+
+
+def is_constant(gram: Array) -> bool:
+    """Return whether a Gram matrix is one of totals, to rounding."""
+    return bool(np.ptp(gram) <= _ZERO * gram.max())
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from sordino.accuracy.factorizations import condensed, kronecker
-from sordino.accuracy.modes_bound import sum_of_roots
+from sordino.accuracy.factorizations import condensed, eliminated_rows, kronecker
+from sordino.accuracy.modes_bound import is_constant, sum_of_roots
 from sordino.workloads import Histogram, Kronecker, Union, Workload
 from sordino.workloads.base import Array
 
@@ -18,6 +18,8 @@ __all__ = ["products_mean"]
 _MOST_ALONG = 1024
 _FEW_TOGETHER, _MOST_TOGETHER = 1024, 3072
 _MOST_SETS = 512
+# Rows times squared cells of a factor: seconds.
+_MOST_WORK = 2**35
 # The Frobenius norm of what is taken for zero beside the spectral one of a Gram matrix; what all of it along an axis of
 # a product, and rounding, may do to an eigenvalue beside the largest.
 _ZERO = 2e-14
@@ -41,6 +43,8 @@ def products_mean(union: Union) -> float:
     parts = [cells if type(part) is Histogram else own for part, own in zip(union.parts, parts, strict=True)]
     if any([factor.core.input_len for factor in own] != sizes for own in parts):
         return 0.0
+    if any(eliminated_rows(own) * n * n > _MOST_WORK for part in parts for own, n in zip(part, sizes, strict=True)):
+        return 0.0
     answers = sum(
         weight
         * math.prod(
@@ -54,7 +58,7 @@ def products_mean(union: Union) -> float:
 def _sum_of_singular_values(parts: list[tuple[Workload, ...]], weights: tuple[float, ...]) -> float:
     grams = {own: _gram(own) for own in dict.fromkeys(own for part in parts for own in part)}
     # A subspace has half of the cells at least, but for that of constants.
-    wide = {own: 1 if np.ptp(gram) <= _ZERO * gram.max() else max(len(gram) // 2, 1) for own, gram in grams.items()}
+    wide = {own: 1 if is_constant(gram) else max(len(gram) // 2, 1) for own, gram in grams.items()}
     together = max(math.prod(wide[own] for own in part) for part in parts)
     asked = [frozenset(own) for own in zip(*parts, strict=True)]
 

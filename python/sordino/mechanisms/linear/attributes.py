@@ -14,11 +14,10 @@ from sordino.workloads import Histogram, Matrix, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["SEARCHED", "by_attributes"]
+__all__ = ["by_attributes"]
 
-SEARCHED = 512
-"""Values of an attribute up to which the least error is searched for; beyond, a few steps of it."""
-
+# Values of an attribute up to which the least error is searched for; beyond, a few steps of it.
+_SEARCHED = 512
 _NOTHING = 1e-12
 
 
@@ -49,7 +48,7 @@ def _rests(queries: Workload) -> Array:
     rests = rows - rows.mean(axis=1, keepdims=True)
     if np.linalg.norm(rests) <= _NOTHING * np.linalg.norm(rows):
         return np.empty((0, values))
-    return factorize(Matrix(rests), kind="optimal" if values <= SEARCHED else "balanced").factors[0]
+    return factorize(Matrix(rests), kind="optimal" if values <= _SEARCHED else "balanced").factors[0]
 
 
 def _tree(queries: Workload) -> Array:

@@ -64,10 +64,13 @@ from sordino.workloads import (
 )
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_filters", "of_ranges"]
+__all__ = ["LONG_AXIS", "MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_filters", "of_ranges"]
 
 WRITTEN = 1024
 """Cells up to which queries are written out for one decomposition."""
+
+LONG_AXIS = 512
+"""Cells of an axis beyond which a search along it takes a second."""
 
 _MOST_ROOTS = 2
 # Entries of the queries that go beside ranges and running sums, and cells where windows do: errors take cells squared.

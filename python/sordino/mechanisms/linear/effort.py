@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sordino.accuracy.factorizations import few_rows, is_tall, kronecker_factors, on_distinct_cells
+from sordino.accuracy.factorizations import eliminated_rows, few_rows, kronecker_factors, on_distinct_cells
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
 from sordino.workloads import (
-    AllRanges,
     Filter,
     GroupConvolution,
     Histogram,
@@ -99,7 +98,7 @@ def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
     cells = workload.core.input_len
     if cells is None or cells > most:
         return False
-    rows = _rows(workload) if objective == "mean" else workload.core.answers_len
+    rows = eliminated_rows(workload) if objective == "mean" else workload.core.answers_len
     return rows * cells <= _MAX_ENTRIES and (objective != "mean" or rows * cells * cells <= _MAX_WORK)
 
 
@@ -112,19 +111,6 @@ def _is_wide(workload: Workload) -> bool:
         few = few_rows(workload)
         return few is not None and len(few) ** 2 * cells <= _MAX_WORK
     return answers * cells <= _MAX_ENTRIES and answers * answers * cells <= _MAX_WORK
-
-
-def _rows(workload: Workload) -> int:
-    """Return how many rows are eliminated before few stand for all in the mean: those of ranges are known."""
-    match workload:
-        case AllRanges():
-            return workload.length
-        case Union(parts=parts) if is_tall(workload):
-            return sum(min(_rows(part), workload.core.input_len or 0) for part in parts)
-        case Union(parts=parts):
-            return sum(map(_rows, parts))
-        case _:
-            return workload.core.answers_len
 
 
 def improves(request: "Request") -> bool:

@@ -13,7 +13,6 @@ from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMech
 from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
 from sordino.mechanisms.fits import Request, fit_all, least_error
-from sordino.mechanisms.linear.attributes import SEARCHED
 from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism
 from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
@@ -32,8 +31,6 @@ __all__ = ["LINEAR"]
 
 # An error over its bound that no tie betters.
 _SETTLED = 1.006
-# An error over the bound up to which tables of sets of axes are taken for as good as they get.
-_NEAR = 1.05
 # Two machines compute the same singular values to this.
 _AGREE = 1.0 + 1e-9
 _UNASKED = "searched for only when named: too many cells, or effort='closed_form'"
@@ -107,8 +104,6 @@ class _Linear(Family):
         near = [fit for fit in fits if (fit.optimality or math.inf) <= _SETTLED]
         if near:  # no other of its law has anything to gain
             automatic = [m for m in automatic if m.law != "gaussian"]
-        if any(map(_is_of_long_axes, fits)):
-            automatic = [m for m in automatic if (m.strategy, m.law) != ("residual", "gaussian")]
         automatic = [m for m in automatic if m not in [fit.mechanism for fit in fits]]
         floors, unfit = Floors(request, tuple(near)), {}
         for mechanism in sorted(automatic, key=lambda m: floors.of_one(m.law)):
@@ -220,17 +215,6 @@ def _recognised(request: Request) -> Workload:
     if isinstance(found, Kronecker) and (request.unit != AddRemove() or request.objective == "max"):
         return given
     return found
-
-
-def _is_of_long_axes(fit: LinearFit) -> bool:
-    """Return whether tables of sets of axes are measured, near the bound, along an axis whose search takes seconds.
-
-    They know all that rests of sets do, and are better but where the roots along an axis are not (dependent columns).
-    """
-    found = fit.factorization
-    if found is None or not found.shares or (fit.optimality or math.inf) > _NEAR:
-        return False
-    return any(rows.shape[1] > SEARCHED for rows in found.factors)
 
 
 def _compares(fit: LinearFit, other: LinearFit, request: Request) -> bool:

@@ -10,7 +10,7 @@ from sordino.accuracy.bounds import gaussian_bound, least_pure_deviation
 from sordino.accuracy.nuclear_norms import spectral_roots
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import TIE, Request
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.catalogue import LONG_AXIS, MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
 from sordino.privacy.guarantees import GaussianDP, PureDP
@@ -28,6 +28,8 @@ USUAL_CELLS = 2**12
 _SPECTRAL = {"fourier", "fourier-planar", "fourier-grouped"}
 # Steps beyond which their answers are read off the ring.
 _ON_RING = 2**16
+# An error over the bound up to which tables of sets of axes are taken for as good as they get.
+_NEAR = 1.05
 # What a later mechanism could still take off an error, relative to it.
 _HAIR = 1.0001
 
@@ -87,9 +89,22 @@ class Floors:
         known = [fit for fit in wide if not fit.is_biased]
         if not known or request.unit.changes is not None or request.workload.core.answers_len == 1:
             return False
+        if mechanism.name == "residual-gaussian" and any(map(_knows_rests, fits)):
+            return True
         worse = mechanism.law == "laplace" and self.of_one("laplace") > self.of_one("gaussian")
         if cells <= LONG and not (worse and mechanism.searched(request.workload)):
             return False
         best = min(known, key=lambda fit: fit.error(request.objective))
         simpler = MECHANISMS.index(mechanism) < MECHANISMS.index(best.mechanism)
         return self.of(mechanism) * (1.0 / TIE if simpler else _HAIR) >= best.error(request.objective)
+
+
+def _knows_rests(fit: LinearFit) -> bool:
+    """Return whether tables of sets of axes are measured, near the bound, along an axis whose search takes long.
+
+    They know all that rests of sets do, and are better but where the roots along an axis are not (dependent columns).
+    """
+    found = fit.factorization
+    if found is None or not found.shares or (fit.optimality or math.inf) > _NEAR:
+        return False
+    return any(rows.shape[1] > LONG_AXIS for rows in found.factors)

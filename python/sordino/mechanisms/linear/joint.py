@@ -15,7 +15,7 @@ from sordino.accuracy.factorizations import condensed
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import AlongAxes
-from sordino.mechanisms.linear.catalogue import WRITTEN
+from sordino.mechanisms.linear.catalogue import LONG_AXIS, WRITTEN
 from sordino.workloads import Union, Workload
 from sordino.workloads.base import Array
 from sordino.workloads.union import joined, weighted
@@ -30,8 +30,7 @@ the rows that are measured there, shape (rows, cells): under Laplace noise besid
 # no turn but the first will do.
 _ROUNDS = 4
 _HOPELESS = 1.5
-# The same where an axis has more cells than these, and a search takes a second: after the first turn too.
-_MANY_CELLS = 512
+# The same where an axis is long: after the first turn too.
 _FEW_ROUNDS = 2
 _FAR = 1.1
 # A gain that is worth another turn.
@@ -100,7 +99,7 @@ def joint_tables(
 
     plain = [measured(asked, None) for asked in products.axes]
     best = plain, _best_tables(products, law, plain)
-    many = max(products.sizes) > _MANY_CELLS
+    many = max(products.sizes) > LONG_AXIS
     for start in _starts(products, law, plain, best[1]):
         axes, shares, last = list(plain), start, math.inf
         totals = bool(start.sum() == start.flat[-1])  # else other tables have them
@@ -141,7 +140,7 @@ def _starts(products: AlongAxes, law: Law, axes: list[_Axis], tables: _Tables) -
         own[tuple(int(axis.errors[factor][1] > 0.0) for axis, factor in zip(axes, part, strict=True))] = 1.0
     if max(products.sizes) > WRITTEN:
         return [whole]
-    return [tables.shares, whole, *([_normalised(law, own)] if max(products.sizes) <= _MANY_CELLS else [])]
+    return [tables.shares, whole, *([_normalised(law, own)] if max(products.sizes) <= LONG_AXIS else [])]
 
 
 def _needed(products: AlongAxes, axes: list[_Axis], but: int | None = None) -> list[Array]:

@@ -28,7 +28,7 @@ from sordino.accuracy.factorizations import (
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import along_axes
-from sordino.mechanisms.linear.catalogue import WRITTEN, is_total, of_filters, of_ranges
+from sordino.mechanisms.linear.catalogue import LONG_AXIS, WRITTEN, is_total, of_filters, of_ranges
 from sordino.mechanisms.linear.joint import joint_tables
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Histogram, Intervals, Kronecker, Matrix, Union, Workload
@@ -61,8 +61,6 @@ _OPERATIONS = 5 * 10**9
 # Steps of one of many searches along an axis, and cells up to which other starts are tried in it.
 _AGAIN = 100
 _FEW_CELLS = 256
-# Cells of an axis whose roots are of Gram matrices, of however many rows.
-_LONG_AXIS = 512
 # Variance of a weighted sum of the cells over that of its measurement, at most, so that the cells keep their digits:
 # of a table, along an axis of one, and of all axes together where there are tables of several sets of them.
 _MOST_UNEVEN = 9e5
@@ -284,7 +282,7 @@ def _root_along(search: _Search, asked: Workload, rows: Array | None, _before: A
         return np.eye(asked.core.input_len or 0)
     if rows is None:
         rows = _one(asked)
-    elif rows.shape[1] <= _LONG_AXIS:
+    elif rows.shape[1] <= LONG_AXIS:  # beyond, roots are of Gram matrices, of however many rows
         rows = condensed(Matrix(rows))[0]
     # Next to nothing is gained by steps, or known by a proof: there is one search after the other.
     with suppress(UnsupportedMechanismError):
