@@ -68,8 +68,10 @@ def test_some_cells_bound_intervals_of_all(cells, count, seed, weighed, chosen):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(diagonal_bound, "MOST_CELLS", chosen)
         found = diagonal_bound._intervals_diagonal(workload)
+        patch.setattr(diagonal_bound, "_MOST_OF_BLOCKS", cells * chosen**2 // 2)
+        in_blocks = diagonal_bound._intervals_diagonal(workload)
     best = least(workload)
-    assert found <= best
+    assert found <= best and in_blocks <= best
     if chosen >= cells and np.linalg.cond(dense(workload.merged)) < 1e3:
         assert found >= 0.9 * best
 
@@ -80,6 +82,15 @@ def test_intervals_of_more_cells_have_a_bound():
     for weights in (None, rng.random(5000) + 0.1):
         plan = so.plan(Intervals(ends[:, 0], ends[:, 1], 1400, weights=weights), ONE)
         assert plan.bound_kind == "proved" and 1.0 <= plan.optimality < 1.06
+
+
+@pytest.mark.parametrize("cells", [20_000, 60_000])
+def test_short_intervals_of_many_cells_are_near_their_bound(cells):
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, cells, 4 * cells)
+    last = np.minimum(first + rng.integers(0, 20, 4 * cells), cells - 1)
+    plan = so.plan(Intervals(first, last, cells), ONE)
+    assert plan.mechanism == "balanced-gaussian" and 1.0 <= plan.optimality < 1.05
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0.1, 9.0, 12)])

@@ -22,6 +22,7 @@ from sordino.workloads import AllRanges, Intervals, Kronecker, Matrix, Union, Wo
 from sordino.workloads.base import Array
 
 __all__ = [
+    "MOST_ELIMINATED",
     "MOST_ENTRIES",
     "Certificate",
     "Factorization",
@@ -37,6 +38,9 @@ __all__ = [
 
 MOST_ENTRIES = 2**26
 """Entries of a measured matrix that is written out."""
+
+MOST_ELIMINATED = 2**35
+"""Rows times squared cells up to which rows are eliminated unasked."""
 
 _MOST_FACTORS = 3
 _MULTIPLIED_OUT = 2**22
@@ -402,10 +406,12 @@ def condensed(workload: Workload) -> tuple[Array, float]:
 
 
 def eliminated_rows(workload: Workload) -> int:
-    """Return how many rows are eliminated before few stand for all in the mean: those of ranges are known."""
+    """Return how many rows are eliminated before few stand for all in the mean: of intervals as many as cells."""
     match workload:
         case AllRanges():
             return workload.length
+        case Intervals():
+            return min(workload.core.answers_len, workload.length)
         case Union(parts=parts) if is_tall(workload):
             return sum(min(eliminated_rows(part), workload.core.input_len or 0) for part in parts)
         case Union(parts=parts):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sordino import _core
 from sordino._support.remembered import remembered
 from sordino.accuracy.chain_bound import chain_mean
-from sordino.accuracy.factorizations import condensed
+from sordino.accuracy.factorizations import MOST_ELIMINATED, condensed, eliminated_rows
 from sordino.accuracy.products_bound import products_mean
 from sordino.errors import UnsupportedMechanismError
 from sordino.workloads import (
@@ -59,7 +59,7 @@ SAFE = 1.0 - 1e-11
 GRAM_ERROR = 1e-12
 """Floating-point error of the eigenvalues of products of at most 1024 rows, of the largest."""
 
-# Answers times squared cells, or cells times squared answers, up to which queries are decomposed; and entries.
+# Cells times squared answers up to which few queries are decomposed; and entries.
 _MOST_WORK = 2**33
 _MOST_ENTRIES = 2**25
 _NO_BOUND = (0.0, "no bound")
@@ -159,8 +159,8 @@ def _equal_groups_mean(workload: GroupBy) -> float:
 
 def _condensed_mean(workload: Workload) -> tuple[float, str]:
     """Return the value from few rows that have the singular values of all weighted ones; of many, by attributes."""
-    m, n = workload.core.answers_len, math.prod(workload.input_shape)
-    large = n > MOST_CELLS or m * n * n > _MOST_WORK
+    m, n = eliminated_rows(workload), math.prod(workload.input_shape)
+    large = n > MOST_CELLS or m * n * n > MOST_ELIMINATED
     if large and not is_short(workload):
         if isinstance(workload, Union) and (mean := products_mean(workload)) > 0.0:
             return mean * SAFE, "SVD bound"
@@ -325,7 +325,7 @@ def is_small(workload: Workload) -> bool:
         isinstance(workload, Matrix | Intervals | Union | GroupBy | MarginalQueries)
         and cells is not None
         and cells <= MOST_CELLS
-        and workload.core.answers_len * cells**2 <= _MOST_WORK
+        and eliminated_rows(workload) * cells**2 <= MOST_ELIMINATED
     )
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from sordino.accuracy.factorizations import condensed, eliminated_rows, kronecker
+from sordino.accuracy.factorizations import MOST_ELIMINATED, condensed, eliminated_rows, kronecker
 from sordino.accuracy.modes_bound import is_constant, sum_of_roots
 from sordino.workloads import Histogram, Kronecker, Union, Workload
 from sordino.workloads.base import Array
@@ -18,8 +18,6 @@ __all__ = ["products_mean"]
 _MOST_ALONG = 1024
 _FEW_TOGETHER, _MOST_TOGETHER = 1024, 3072
 _MOST_SETS = 512
-# Rows times squared cells of a factor: seconds.
-_MOST_WORK = 2**35
 # The Frobenius norm of what is taken for zero beside the spectral one of a Gram matrix; what all of it along an axis of
 # a product, and rounding, may do to an eigenvalue beside the largest.
 _ZERO = 2e-14
@@ -43,7 +41,9 @@ def products_mean(union: Union) -> float:
     parts = [cells if type(part) is Histogram else own for part, own in zip(union.parts, parts, strict=True)]
     if any([factor.core.input_len for factor in own] != sizes for own in parts):
         return 0.0
-    if any(eliminated_rows(own) * n * n > _MOST_WORK for part in parts for own, n in zip(part, sizes, strict=True)):
+    if any(
+        eliminated_rows(own) * n * n > MOST_ELIMINATED for part in parts for own, n in zip(part, sizes, strict=True)
+    ):
         return 0.0
     answers = sum(
         weight

@@ -40,7 +40,7 @@ __all__ = [
     "least_error",
 ]
 
-TIE = 1.01
+TIE = 1.005
 """A simpler mechanism is preferred if it has at most this much more error."""
 
 Objective = Literal["mean", "max"]

@@ -173,8 +173,13 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Kronecker):
         others = [factor for factor in workload.factors if type(factor) is not Histogram]
         roots = [factor for factor in others if not is_total(factor)]
-        # Each takes bits of the others.
-        return bool(others) and len(roots) <= _MOST_ROOTS and all(_has_root(root, within=True) for root in others)
+        known = all(_has_root(factor, within=True) for factor in others)
+        # Intervals of few cells are searched for.
+        lines = not any(isinstance(factor, Intervals) for factor in others)
+        large = any((factor.core.input_len or 0) > WRITTEN for factor in others)
+        return (
+            bool(others) and len(roots) <= _MOST_ROOTS and known and (lines or large)
+        )  # each takes bits of the others
     if within and isinstance(workload, GroupBy):
         return workload.nested
     if within and isinstance(workload, Filter | GroupConvolution):
@@ -182,7 +187,9 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Union) and not within:
         return _has_line(workload)
     if isinstance(workload, Intervals):
-        return not within and workload.merged.length > WRITTEN
+        if within:  # few are searched for as they are
+            return min(workload.merged.length, workload.core.answers_len) > LONG_AXIS
+        return workload.merged.length > WRITTEN
     return isinstance(workload, AllRanges | RunningSum)
 
 

@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sordino.accuracy.factorizations import eliminated_rows, few_rows, kronecker_factors, on_distinct_cells
+from sordino.accuracy.factorizations import (
+    MOST_ELIMINATED,
+    eliminated_rows,
+    few_rows,
+    kronecker_factors,
+    on_distinct_cells,
+)
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
 from sordino.workloads import (
@@ -34,7 +40,7 @@ _MOST_OF_BLOCKS = _WIDE_CELLS * (_BLOCK**2 + _BLOCK * (1 + _SUMS))
 _MAX_ENTRIES = 2**25
 # Cells of a product times those along its axes, some ten of which share a sum.
 _MOST_ALONG_AXES = 2**34
-# Multiplications for condensing many rows.
+# Cells times squared rows where those are few.
 _MAX_WORK = 2**33
 
 
@@ -99,7 +105,7 @@ def _quick(workload: Workload, objective: "Objective", most: int) -> bool:
     if cells is None or cells > most:
         return False
     rows = eliminated_rows(workload) if objective == "mean" else workload.core.answers_len
-    return rows * cells <= _MAX_ENTRIES and (objective != "mean" or rows * cells * cells <= _MAX_WORK)
+    return rows * cells <= _MAX_ENTRIES and (objective != "mean" or rows * cells * cells <= MOST_ELIMINATED)
 
 
 def _is_wide(workload: Workload) -> bool:

@@ -4,6 +4,8 @@
 //! `‖diag(√ω) A B⁺‖_F²/Σω = tr((B⁺)ᵀ Aᵀ diag(ω) A B⁺)/Σω` (least squares). So any `R` with `Rᵀ R = Aᵀ diag(ω) A` has the
 //! same best strategies, and more rows than cells are never needed.
 
+mod intervals;
+
 use super::linear_algebra::{from_rows, to_rows, upper_factor};
 use crate::error::Error;
 use crate::workload::Workload;
@@ -21,7 +23,8 @@ const MAX_WORK: usize = 1 << 38;
 /// The weighted rows themselves if there are no more of them than cells. Otherwise orthogonal transformations of blocks
 /// of rows, never `Aᵀ A`, so small singular values keep their digits: the error is a small multiple of the unit roundoff
 /// relative to `‖diag(√ω) A‖`. Where weights are equal, all ranges have a closed form and a Kronecker product is
-/// condensed factor by factor; a union always is part by part.
+/// condensed factor by factor; a union always is part by part. Intervals take the third power of the cells at most, however
+/// many there are.
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] if a weight is not positive and finite, [`Error::Unsupported`] if the workload is too
@@ -59,6 +62,12 @@ fn root(workload: &Workload, weights: Option<&[f64]>) -> Result<Rows, Error> {
             factors.iter().try_fold(one, |product, factor| Ok(product.kronecker(&root(factor, None)?)))
         }
         (Workload::Union { parts }, _) => union(parts, weights),
+        (Workload::Intervals { len, ends, .. }, _) if ends.len() > *len => {
+            if *len > MAX_CELLS {
+                return Err(too_large());
+            }
+            Ok(Rows { columns: *len, entries: intervals::root(*len, ends, weights) })
+        }
         _ => eliminate(workload, weights),
     }
 }
@@ -218,6 +227,30 @@ mod tests {
             let m = workload.answers_len();
             check(&workload, Some(&(0..m).map(|t| weights[t % weights.len()]).collect::<Vec<_>>()));
             check(&workload, Some(&vec![weights[0]; m]));
+        }
+    }
+
+    #[test]
+    fn many_intervals_are_nodes_of_a_line() {
+        let single: Vec<(u32, u32)> = (0..5).map(|j| (j, j)).chain([(0, 4), (0, 4)]).collect();
+        let nested = vec![(1, 2), (1, 2), (3, 3), (1, 3), (3, 3), (1, 2), (1, 3)];
+        for ends in [single, nested, vec![(0, 0); 3]] {
+            let len = ends.iter().map(|(_, last)| *last as usize + 1).max().unwrap();
+            let weights: Vec<f64> = (0..ends.len()).map(|t| [1e-3, 1.0, 70.0][t % 3]).collect();
+            let workload = Workload::Intervals { len, ends, weights: Vec::new() };
+            check(&workload, None);
+            check(&workload, Some(&weights));
+        }
+        // As many as all ranges, in another order: their closed form.
+        let len = 40;
+        let ends = (0..40).flat_map(|last| (0..=last).map(move |first| (first, last))).collect();
+        let intervals = Workload::Intervals { len, ends, weights: Vec::new() };
+        let square = |workload: &Workload| {
+            let (_, _, entries) = condensed(workload, None).unwrap();
+            gram(&entries.chunks(len).map(<[f64]>::to_vec).collect::<Vec<_>>(), &[1.0; 40])
+        };
+        for (a, b) in square(&intervals).concat().iter().zip(square(&Workload::Ranges { len }).concat()) {
+            assert!((a - b).abs() < 1e-10, "{a} instead of {b}");
         }
     }
 

@@ -440,6 +440,7 @@ pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, o
         }
         Workload::Matrix { columns, entries, .. } => squares_of_rows(*columns, entries, inverse, noise, out),
         Workload::Ranges { .. } => squares_of_ranges(inverse, noise, out),
+        Workload::Intervals { ends, .. } => squares_of_intervals(ends, inverse, noise, out),
         _ => squares_of_columns(workload, inverse, noise, out),
     }
 }
@@ -463,9 +464,7 @@ fn squares_of_rows(columns: usize, entries: &[f64], inverse: &Matrix, noise: Noi
 /// The same of all ranges, some first cells at a time: each from the one before, all coordinates together.
 fn squares_of_ranges(inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     let (n, measured) = (inverse.nrows(), inverse.ncols().max(1));
-    let mut scaled = inverse.clone();
-    scale_columns(&mut scaled, |k| noise(k).sqrt());
-    let rows = to_rows(&scaled);
+    let rows = scaled_rows(inverse, noise);
     out.fill(0.0);
     let (mut rest, mut own) = (out, Vec::with_capacity(n));
     for first in 0..n {
@@ -482,6 +481,33 @@ fn squares_of_ranges(inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
                     squares[last - *first] = dot(sum, sum);
                 }
             }
+        }
+    });
+}
+
+/// The rows of the pseudo-inverse, each coordinate times the deviation of its noise.
+fn scaled_rows(inverse: &Matrix, noise: Noise<'_>) -> Vec<f64> {
+    let mut scaled = inverse.clone();
+    scale_columns(&mut scaled, |k| noise(k).sqrt());
+    to_rows(&scaled)
+}
+
+/// The same of intervals, each the difference of two sums of rows from the first cell on.
+fn squares_of_intervals(ends: &[(u32, u32)], inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
+    let measured = inverse.ncols();
+    let mut sums = vec![0.0; measured];
+    sums.extend(scaled_rows(inverse, noise));
+    for first in (measured..sums.len()).step_by(measured) {
+        let (before, own) = sums.split_at_mut(first);
+        own.iter_mut().zip(&before[first - measured..]).for_each(|(sum, before)| *sum += before);
+    }
+    let until = |cell: u32| &sums[cell as usize * measured..][..measured];
+    out.par_chunks_mut(ROWS).zip(ends.par_chunks(ROWS)).for_each(|(out, ends)| {
+        let mut sum = vec![0.0; measured];
+        for (slot, (first, last)) in out.iter_mut().zip(ends) {
+            let both = until(last + 1).iter().zip(until(*first));
+            sum.iter_mut().zip(both).for_each(|(sum, (all, before))| *sum = all - before);
+            *slot = dot(&sum, &sum);
         }
     });
 }

@@ -261,8 +261,9 @@ impl Fourier {
         weights: &[f64],
     ) -> Result<Self, Error> {
         let ideal = circle.mean_magnitude().powi(2);
+        let root = root_kernel(&circle);
         let (kernel, kernel_spectrum) = fewest_bits(KERNEL_BITS, KERNEL_LOSS, |bits| {
-            let kernel = rounded_kernel(&circle, bits);
+            let kernel = rounded(&root, bits);
             let values: Vec<f64> = kernel.iter().map(|k| *k as f64).collect();
             let spectrum: Vec<f64> = circle.pad(&values).iter().map(|v| v.re).collect();
             let norm2: f64 = values.iter().map(|v| v * v).sum();
@@ -362,16 +363,24 @@ fn ratio2(lambda: Complex<f64>, kernel: f64) -> f64 {
     if lambda == Complex::default() { 0.0 } else { lambda.norm_sqr() / (kernel * kernel) }
 }
 
-/// `round(2^bits·c)`, `c` the normalised kernel with spectrum `√|λ|`, symmetric to the bit.
-fn rounded_kernel(circle: &Circle, bits: u32) -> Vec<i64> {
+/// The normalised kernel with spectrum `√|λ|`.
+fn root_kernel(circle: &Circle) -> Vec<f64> {
     let mut root: Vec<Complex<f64>> = circle.spectrum.iter().map(|v| Complex::new(v.norm().sqrt(), 0.0)).collect();
-    let mut c = vec![0.0; circle.len];
-    circle.transform.inverse(&mut root, &mut c);
-    let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
-    let factor = 2f64.powi(bits as i32) / norm;
-    let mut kernel: Vec<i64> = c.iter().map(|v| (v * factor).round() as i64).collect();
-    for j in 1..circle.len.div_ceil(2) {
-        kernel[circle.len - j] = kernel[j];
+    let mut kernel = vec![0.0; circle.len];
+    circle.transform.inverse(&mut root, &mut kernel);
+    let norm = kernel.iter().map(|v| v * v).sum::<f64>().sqrt();
+    for value in &mut kernel {
+        *value /= norm;
+    }
+    kernel
+}
+
+/// `round(2^bits·c)`, symmetric to the bit.
+fn rounded(root: &[f64], bits: u32) -> Vec<i64> {
+    let (factor, len) = (2f64.powi(bits as i32), root.len());
+    let mut kernel: Vec<i64> = root.iter().map(|v| (v * factor).round() as i64).collect();
+    for j in 1..len.div_ceil(2) {
+        kernel[len - j] = kernel[j];
     }
     kernel
 }

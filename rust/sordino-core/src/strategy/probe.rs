@@ -9,15 +9,29 @@ pub(super) const ANSWERED: f64 = 1e-8;
 
 /// Whether `estimate(x)`, an input recovered from its noiseless measurements, gives the workload's answers.
 pub(super) fn answers(workload: &Workload, cells: usize, estimate: impl Fn(&[f64]) -> Vec<f64>) -> bool {
-    decodes(workload, cells, |x, out| workload.apply(&estimate(x), out))
+    let mut missing = vec![0.0; cells];
+    tried(workload, cells, |x, errors| {
+        missing.iter_mut().zip(x).zip(estimate(x)).for_each(|((missing, x), got)| *missing = got - x);
+        workload.apply(&missing, errors);
+    })
 }
 
 /// Whether `decode(x, answers)`, from noiseless measurements of the cells `x`, gives the workload's answers.
-/// A linear map that fails fails on almost all inputs.
 pub(super) fn decodes(workload: &Workload, cells: usize, decode: impl Fn(&[f64], &mut [f64])) -> bool {
+    let mut wanted = vec![0.0; workload.answers_len()];
+    tried(workload, cells, |x, errors| {
+        workload.apply(x, &mut wanted);
+        decode(x, errors);
+        errors.iter_mut().zip(&wanted).for_each(|(error, wanted)| *error -= wanted);
+    })
+}
+
+/// Whether the errors of the answers, `errors(x, out)`, are small on a few cells: a linear map that fails fails on almost
+/// all.
+fn tried(workload: &Workload, cells: usize, mut errors: impl FnMut(&[f64], &mut [f64])) -> bool {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let count = workload.answers_len();
-    let (mut wanted, mut got, mut squares) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
+    let (mut found, mut squares) = (vec![0.0; count], vec![0.0; count]);
     workload.row_squares(&mut squares);
     // Rows that are zero, or nearly, come out of a transform with the rounding error of the others of their part.
     let largest = |squares: &[f64]| squares.iter().fold(0.0f64, |most, square| most.max(*square));
@@ -36,13 +50,10 @@ pub(super) fn decodes(workload: &Workload, cells: usize, decode: impl Fn(&[f64],
                 (state >> 11) as f64 * 2f64.powi(-53) - 0.5
             })
             .collect();
-        workload.apply(&x, &mut wanted);
-        decode(&x, &mut got);
+        errors(&x, &mut found);
         // Row by row: |⟨a_i, x⟩| is about ‖a_i‖₂, whatever the other rows are.
-        let missed = |((wanted, got), square): ((&f64, &f64), &f64)| {
-            let error = (got - wanted).abs();
-            error.is_nan() || error > ANSWERED * (cells as f64 * square).sqrt()
-        };
-        !wanted.iter().zip(&got).zip(&squares).any(missed)
+        let missed =
+            |(error, square): (&f64, &f64)| error.is_nan() || error.abs() > ANSWERED * (cells as f64 * square).sqrt();
+        !found.iter().zip(&squares).any(missed)
     })
 }

@@ -29,6 +29,10 @@ pub(crate) fn naive(workload: &Workload) -> Vec<Vec<f64>> {
             let ends = (0..*len).flat_map(|i| (i..*len).map(move |j| (i, j)));
             ends.map(|(i, j)| (0..*len).map(|c| f64::from(u8::from(i <= c && c <= j))).collect()).collect()
         }
+        Workload::Intervals { len, ends, .. } => {
+            let held = |c: usize, (first, last): (u32, u32)| f64::from(u8::from((first..=last).contains(&(c as u32))));
+            ends.iter().map(|ends| (0..*len).map(|c| held(c, *ends)).collect()).collect()
+        }
         Workload::Union { parts } => parts.iter().flat_map(naive).collect(),
         Workload::Kronecker { factors } => factors.iter().map(naive).fold(vec![vec![1.0]], |a, b| {
             let row = |a: &Vec<f64>, b: &Vec<f64>| a.iter().flat_map(|x| b.iter().map(move |y| x * y)).collect();
@@ -66,9 +70,13 @@ fn leaves(n: usize) -> BoxedStrategy<Workload> {
     };
     let dense = |(rows, entries): (usize, Vec<f64>)| Workload::Matrix { rows, columns: entries.len() / rows, entries };
     let rows = (1usize..5).prop_flat_map(move |rows| (Just(rows), matrix(rows)));
+    let cells = n as u32;
+    let interval = (0..cells).prop_flat_map(move |first| (Just(first), first..cells));
+    let intervals = prop::collection::vec(interval, 1..20);
     prop_oneof![
         Just(Workload::Histogram { len: n }),
         Just(Workload::Ranges { len: n }),
+        intervals.prop_map(move |ends| Workload::Intervals { len: n, ends, weights: Vec::new() }),
         Just(Workload::Linear { kernel: vec![1.0, -0.5][..2.min(n)].to_vec(), len: n, center: 0 }),
         rows.clone().prop_map(dense),
         rows.prop_map(sparse),

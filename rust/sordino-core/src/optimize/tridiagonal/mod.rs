@@ -63,7 +63,8 @@ impl Tridiagonal {
     fn range(&self, weights: &[f64]) -> (f64, f64) {
         let n = weights.len();
         // The diagonal of W itself is that of one pole at 0.
-        let gram = self.root_diagonal(weights, &Poles { shifts: vec![0.0], factors: vec![1.0], deviation: 0.0 });
+        let mut gram = vec![0.0; n];
+        self.add_poles(weights, &[0.0], &[1.0], &mut vec![[0.0]; n], &mut gram);
         let trace: f64 = weights.iter().zip(&gram).map(|(v, w)| v * w).sum();
         let row = |j: usize| {
             let across = |link: f64, other: usize| link / (weights[j] * weights[other]).sqrt();
@@ -99,24 +100,36 @@ impl Tridiagonal {
             let (mut shifts, mut scales) = ([1.0; LANES], [0.0; LANES]);
             shifts[..some.len()].copy_from_slice(some);
             scales[..some.len()].copy_from_slice(factors);
-            let mut left = [0.0; LANES];
-            for (j, slot) in lefts.iter_mut().enumerate() {
-                *slot = left;
-                for i in 0..LANES {
-                    left[i] = passed(shifts[i] * weights[j] + self.excess[j] + left[i], self.links[j]);
-                }
-            }
-            let mut right = [0.0; LANES];
-            for (j, left) in lefts.iter().enumerate().rev() {
-                let before = self.link_before(j);
-                for i in 0..LANES {
-                    let own = shifts[i] * weights[j] + self.excess[j] + right[i];
-                    diagonal[j] += scales[i] / (own + left[i]);
-                    right[i] = passed(own, before);
-                }
-            }
+            self.add_poles(weights, &shifts, &scales, &mut lefts, &mut diagonal);
         }
         diagonal
+    }
+
+    /// Adds the terms of some poles to the diagonal, by a sweep to the right and one back.
+    fn add_poles<const N: usize>(
+        &self,
+        weights: &[f64],
+        shifts: &[f64; N],
+        factors: &[f64; N],
+        lefts: &mut [[f64; N]],
+        diagonal: &mut [f64],
+    ) {
+        let mut left = [0.0; N];
+        for (j, slot) in lefts.iter_mut().enumerate() {
+            *slot = left;
+            for i in 0..N {
+                left[i] = passed(shifts[i] * weights[j] + self.excess[j] + left[i], self.links[j]);
+            }
+        }
+        let mut right = [0.0; N];
+        for (j, left) in lefts.iter().enumerate().rev() {
+            let before = self.link_before(j);
+            for i in 0..N {
+                let own = shifts[i] * weights[j] + self.excess[j] + right[i];
+                diagonal[j] += factors[i] / (own + left[i]);
+                right[i] = passed(own, before);
+            }
+        }
     }
 }
 

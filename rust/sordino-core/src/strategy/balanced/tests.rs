@@ -139,6 +139,32 @@ fn unions_are_answered_by_one_root() {
     }
 }
 
+/// Of short intervals, long and many ones, in every symmetry: lag by lag, and one by one.
+#[test]
+fn variances_of_intervals_are_those_of_their_weights() {
+    for len in [1, 7, 150] {
+        let ends: Vec<(u32, u32)> = (0..3 * len as u32)
+            .map(|k| (k * 7 % len as u32, k % 9))
+            .map(|(first, more)| (first, (first + more).min(len as u32 - 1)))
+            .chain([(0, len as u32 - 1), (0, 0)])
+            .collect();
+        let workload = Workload::Intervals { len, ends: ends.clone(), weights: Vec::new() };
+        let line = Line::of(&workload, None).unwrap();
+        for symmetry in [Symmetry::Sine, Symmetry::Cosine, Symmetry::Reflected] {
+            let strategy = Balanced::of(&workload, &[], &line, symmetry, Precision::Full).unwrap();
+            let (mut by_lags, mut variances) = (vec![0.0; ends.len()], vec![0.0; ends.len()]);
+            strategy.variances_by_lags(&ends, &mut by_lags);
+            strategy.variances(&mut variances);
+            for (t, found) in by_lags.iter().enumerate() {
+                let weights = strategy.weights(&workload.row(t).unwrap()).unwrap();
+                let direct: f64 = weights.iter().map(|w| w * w).sum();
+                assert!((found / direct - 1.0).abs() < 1e-9, "{symmetry:?} {len} {t}: {found} {direct}");
+                assert!((variances[t] / direct - 1.0).abs() < 1e-9, "{symmetry:?} {len} {t}");
+            }
+        }
+    }
+}
+
 /// Cells so large that sums need more than 64 bits: rounded once.
 #[test]
 fn wide_sums_are_rounded_once() {

@@ -11,23 +11,46 @@ use rayon::prelude::*;
 /// Longest piece of sums over pieces that is written out, and how many pieces a sum is cut into.
 const DIRECT: usize = 64;
 const PIECES: usize = 16;
-/// Multiplications for the variances of intervals.
+/// Multiplications for the variances of intervals, and parts that those of short ones are added up in.
 const MAX_WORK: usize = 1 << 31;
+const PARTS: usize = 8;
 
-/// Multiplications for the variances of so many intervals one by one, and for those of all ranges.
-fn work(intervals: usize, cells: usize) -> (usize, usize) {
-    let transform = 40 * cells * (cells.ilog2() as usize + 1);
-    (intervals.saturating_mul(transform), cells.saturating_mul(cells))
+/// Multiplications for the variances of intervals one by one, lag by lag, and for those of all ranges.
+struct Work {
+    single: usize,
+    by_lags: usize,
+    all: usize,
+}
+
+impl Work {
+    /// Of so many intervals of so many cells, with so many in all and in the longest.
+    fn of(intervals: usize, cells: usize, held: usize, longest: usize) -> Self {
+        let transform = 40 * cells * (cells.ilog2() as usize + 1);
+        let single = intervals.saturating_mul(transform);
+        Self { single, by_lags: cells.saturating_mul(longest).saturating_add(held), all: cells.saturating_mul(cells) }
+    }
+
+    fn of_intervals(ends: &[(u32, u32)], cells: usize) -> Self {
+        let lens = || ends.iter().map(|(first, last)| (last - first + 1) as usize);
+        Self::of(ends.len(), cells, lens().sum(), lens().max().unwrap_or(0))
+    }
+
+    fn least(&self) -> usize {
+        self.single.min(self.by_lags).min(self.all)
+    }
 }
 
 /// Whether the variances of a part take seconds at most.
 pub(super) fn afforded(part: &Workload) -> bool {
-    let asked = match part {
-        Workload::Intervals { len, ends, .. } => Some((ends.len(), *len)),
+    let work = match part {
+        Workload::Intervals { len, ends, .. } => Some(Work::of_intervals(ends, *len)),
         _ if part.running_sum().is_some() => None,
-        _ => part.windows().and_then(|(_, windows)| Some((windows.count(), part.input_len()?))),
+        _ => part.windows().and_then(|(_, windows)| {
+            let windows: Vec<(u32, u32)> = windows.map(|(first, last)| (first as u32, last as u32)).collect();
+            Some(Work::of_intervals(&windows, part.input_len()?))
+        }),
     };
-    asked.map(|(intervals, cells)| work(intervals, cells)).is_none_or(|(single, all)| single.min(all) <= MAX_WORK)
+    work.is_none_or(|work| work.least() <= MAX_WORK)
 }
 
 impl Balanced {
@@ -84,10 +107,14 @@ impl Balanced {
         part.weighted_spread(&variances)
     }
 
-    /// One by one, or picked from those of all ranges.
+    /// One by one, lag by lag, or picked from those of all ranges.
     fn interval_variances(&self, ends: &[(u32, u32)], out: &mut [f64]) {
-        let (single, all) = work(ends.len(), self.len());
-        if single < all {
+        let work = Work::of_intervals(ends, self.len());
+        if work.by_lags == work.least() {
+            self.variances_by_lags(ends, out);
+            return;
+        }
+        if work.single == work.least() {
             let variance = |(first, last): &(u32, u32)| {
                 let row = indicator(&[self.len()], &[*first as usize], &[*last as usize]);
                 self.solve_transposed(&row).iter().map(|w| w * w).sum()
@@ -103,6 +130,42 @@ impl Balanced {
                 out[k] = variances[ends[k].1 as usize - first];
             }
         });
+    }
+
+    /// The covariances of all cells with those behind them at one lag are summed once for all intervals that are longer.
+    pub(super) fn variances_by_lags(&self, ends: &[(u32, u32)], out: &mut [f64]) {
+        let (n, kernel) = (self.len(), self.covariance());
+        let reflected = self.reflected(&kernel, 2 * n);
+        let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
+        let len = |k: usize| (ends[k].1 - ends[k].0 + 1) as usize;
+        let mut order: Vec<usize> = (0..ends.len()).collect();
+        order.sort_unstable_by_key(|k| std::cmp::Reverse(len(*k)));
+        let longest = order.first().map_or(0, |k| len(*k));
+        let of_part = |part: usize| {
+            let (mut sums, mut before) = (vec![0.0; ends.len()], vec![0.0; n + 1]);
+            let mut longer = order.len();
+            for lag in (part..longest).step_by(PARTS) {
+                let mut sum = 0.0;
+                for (i, (a, b)) in inverse.iter().zip(&inverse[lag..]).enumerate() {
+                    sum += a * b * (kernel[lag] + reflected[2 * i + lag]);
+                    before[i + 1] = sum;
+                }
+                while len(order[longer - 1]) <= lag {
+                    longer -= 1;
+                }
+                let times = if lag == 0 { 1.0 } else { 2.0 };
+                for (slot, k) in sums.iter_mut().zip(&order[..longer]) {
+                    let (first, last) = (ends[*k].0 as usize, ends[*k].1 as usize);
+                    *slot += times * (before[last + 1 - lag] - before[first]);
+                }
+            }
+            sums
+        };
+        // Added up in one order, whatever threads there are.
+        let parts: Vec<Vec<f64>> = (0..PARTS).into_par_iter().map(of_part).collect();
+        for (place, k) in order.iter().enumerate() {
+            out[*k] = parts.iter().map(|sums| sums[place]).sum();
+        }
     }
 
     fn cell_variances(&self) -> Vec<f64> {
