@@ -69,6 +69,8 @@ def diagonal_mean(workload: Workload) -> float:
             return max(_condensed_diagonal(workload), _decay_value(workload))
         case Intervals() if not is_small(workload):
             return max(_nested_diagonal(workload), _condensed_diagonal(workload), _intervals_diagonal(workload))
+        case GroupBy(nested=False) if not is_small(workload):
+            return max(_parts_mean(Union(workload.nested_runs)), _condensed_diagonal(workload))
         case GroupBy() | Matrix() if not is_small(workload):
             return max(_nested_diagonal(workload), _condensed_diagonal(workload))
         case _:

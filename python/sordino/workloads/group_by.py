@@ -107,6 +107,25 @@ class GroupBy(Workload):
         """Whether of any two groups one holds the other, or they have no cell in common."""
         return nested_groups(self) is not None
 
+    @cached_property
+    def nested_runs(self) -> tuple["GroupBy", ...]:
+        """The levels in order, as many together as are nested: itself alone if all are."""
+        if self.nested:
+            return (self,)
+        runs = [self._levels(0, 1)]
+        first = 0
+        for level in range(1, len(self.labels)):
+            longer = self._levels(first, level + 1)
+            if longer.nested:
+                runs[-1] = longer
+            else:
+                first = level
+                runs.append(self._levels(level, level + 1))
+        return tuple(runs)
+
+    def _levels(self, first: int, end: int) -> "GroupBy":
+        return GroupBy(self.labels[first:end], self.weights[first:end])
+
     def _build(self) -> _core.Workload:
         cells = self.labels.shape[1]
         starts, indices, entries, rows = [np.zeros(1, dtype=np.int64)], [], [], 0

@@ -21,7 +21,7 @@ privacy allows it and Laplace noise under `PureDP`.
                        pure
 `laminar`              counts of nested groups, each with its weight
 `residual`             what sets of attributes have in common, once, and what each adds (marginal queries)
-`split`                the parts of a union, each by its own strategy with a share of the privacy
+`split`                the parts of a union, or levels of groups, each by its own strategy with a share of the privacy
 `fourier-composed`     Laplace noise on Fourier coefficients, calibrated by composition (`ApproxDP`)
 `fourier-planar`       planar Laplace noise on each frequency, pure
 `fourier-grouped`      spherical Laplace noise on blocks of frequencies, pure
@@ -64,7 +64,7 @@ from sordino.workloads import (
 )
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["LONG_AXIS", "MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_filters", "of_ranges"]
+__all__ = ["LONG_AXIS", "MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_filters", "of_ranges", "parts_apart"]
 
 WRITTEN = 1024
 """Cells up to which queries are written out for one decomposition."""
@@ -159,7 +159,7 @@ class Mechanism(Entry):
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
             case "split":
-                return isinstance(workload, Union) and len(workload.parts) > 1
+                return parts_apart(workload) is not None
             case "compressive":
                 return not isinstance(workload, SortedHistogram)
             case "output":
@@ -191,6 +191,13 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
             return min(workload.merged.length, workload.core.answers_len) > LONG_AXIS
         return workload.merged.length > WRITTEN
     return isinstance(workload, AllRanges | RunningSum)
+
+
+def parts_apart(workload: Workload) -> Union | None:
+    """Return the same answers as a union whose parts are measured each for itself, of levels of groups nested ones."""
+    if isinstance(workload, GroupBy):
+        return None if workload.nested else Union(workload.nested_runs)
+    return workload if isinstance(workload, Union) and len(workload.parts) > 1 else None
 
 
 def is_total(workload: Workload) -> bool:

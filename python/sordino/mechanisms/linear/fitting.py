@@ -17,7 +17,7 @@ from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Domain, Request, choose_domain
 from sordino.mechanisms.linear.along_axes import along_axes
 from sordino.mechanisms.linear.attributes import by_attributes
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_apart
 from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.measurement import Part, door_of
@@ -221,8 +221,8 @@ def _split(request: Request, law: Law, parts: tuple[Part, ...]) -> _core.Strateg
     Raises:
         UnsupportedMechanismError: They are not those of the parts.
     """
-    workload, known = request.workload, {m.name: m for m in MECHANISMS if m.law == law}
-    if not isinstance(workload, Union) or len(parts) != len(workload.parts):
+    workload, known = parts_apart(request.workload), {m.name: m for m in MECHANISMS if m.law == law}
+    if workload is None or len(parts) != len(workload.parts):
         raise UnsupportedMechanismError("'split' measures the parts of a union")
     strategies, weights = [], []
     for chosen, part, weight in zip(parts, workload.parts, workload.weights, strict=True):

@@ -8,12 +8,11 @@ from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Request, fit_all
 from sordino.mechanisms.linear.along_axes import along_axes
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_apart
 from sordino.mechanisms.linear.effort import affords
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.fitting import with_best_branching
 from sordino.mechanisms.linear.measurement import Part
-from sordino.workloads import Union
 
 __all__ = ["choose_parts"]
 
@@ -25,15 +24,15 @@ _SEARCHED = "p-identity"
 
 
 def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
-    """Return how each part of a union is measured with the least error: public, costs no privacy.
+    """Return how each part is measured with the least error: public, costs no privacy.
 
     Raises:
-        UnsupportedMechanismError: The workload is no union of several parts, or a part has no strategy of its own.
+        UnsupportedMechanismError: The workload has no parts, or a part has no strategy of its own.
     """
-    workload = request.workload
-    if not isinstance(workload, Union) or len(workload.parts) == 1:
+    workload = parts_apart(request.workload)
+    if workload is None:
         raise UnsupportedMechanismError("parts are those of a union")
-    products = along_axes(workload)
+    products = along_axes(request.workload)
     searches = (products is not None and not products.few_cells) or not affords(request, law, _SEARCHED)
     own = {part: replace(request, workload=part, constraint=None, noise=law) for part in workload.parts}
     best = {part: _best(asked, searches) for part, asked in own.items()}
