@@ -19,6 +19,7 @@ from sordino.workloads import (
     BandPass,
     Difference,
     GroupConvolution,
+    Intervals,
     MarginalQueries,
     PolynomialDecay,
     Union,
@@ -240,6 +241,17 @@ def _windows(length: int) -> Workload:
     return so.SlidingWindow(7, length) | so.SlidingWindow(28, length) | so.Histogram(length)
 
 
+def _random_intervals(cells: int) -> Workload:
+    first, last = np.sort(_rng().integers(0, cells, (2, 20 * cells)), axis=0)
+    return Intervals(first, last, cells)
+
+
+def _short_intervals(cells: int) -> Workload:
+    rng = _rng()
+    first = rng.integers(0, cells, 4 * cells)
+    return Intervals(first, np.minimum(first + rng.integers(0, 20, 4 * cells), cells - 1), cells)
+
+
 # Matrices.
 
 
@@ -329,6 +341,8 @@ CATALOGUE: tuple[Series, ...] = (
         ("running sums and the total", partial(_weighed_total, so.RunningSum), _SUMS),
         ("cells", so.Histogram, _ATTAINED),
     ),
+    *_family("ranges and sums", (*_SHORT, 4096, 2**14), ("20n random intervals", _random_intervals, _MATRIX)),
+    *_family("ranges and sums", _FILTERS, ("4n intervals of at most 20", _short_intervals, _MATRIX)),
     *_family(
         "causal filters",
         _LINE,
@@ -380,6 +394,7 @@ CATALOGUE: tuple[Series, ...] = (
         ("boxes of a square", lambda n: _by(*[so.AllRanges(_root(n))] * 2), _PRODUCT),
         ("running sums of both axes", lambda n: _by(*[so.RunningSum(_root(n))] * 2), _PRODUCT),
         ("running sums x 16 cells", lambda n: _by(so.RunningSum(n // 16), so.Histogram(16)), _PRODUCT),
+        ("random intervals x 8 cells", lambda n: _by(_random_intervals(n // 8), so.Histogram(8)), _MATRIX),
         ("running sums x ranges of 16", lambda n: _by(so.RunningSum(n // 16), so.AllRanges(16)), _PRODUCT),
         ("windows of 7 x running sums of 8", lambda n: _by(so.SlidingWindow(7, n // 8), so.RunningSum(8)), _PRODUCT),
         ("hierarchy x sums of 16", lambda n: _by(so.GroupBy(_equal(4, n // 16)), so.RunningSum(16)), _PRODUCT),

@@ -504,7 +504,7 @@ _Fit = TypeVar("_Fit", bound=Fit)
 
 
 def least_error(fits: Sequence[_Fit], objective: Objective) -> _Fit:
-    """Return the first fit, the simpler ones first, whose error is within 1 % of the least."""
+    """Return the first fit, the simpler ones first, whose error is within a tie of the least."""
     least = min(fit.error(objective) for fit in fits)
     return next(fit for fit in fits if fit.error(objective) <= TIE * least)
 
