@@ -12,6 +12,7 @@ import pytest
 import sordino as so
 from laplace_noise import of_laplace_noise
 from sordino.accuracy.nuclear_norms import singular_mean
+from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.fits import Request
 from sordino.mechanisms.linear.catalogue import MECHANISMS
 from sordino.mechanisms.linear.fitting import fit_linear as fit
@@ -315,3 +316,12 @@ def test_compressible_spectra():
     assert report.exponent > 1.0 and report.compressible_bound >= report.factor
     ranks = np.arange(1, len(report.magnitudes) + 1)
     assert (report.magnitudes <= report.constant * ranks**-report.exponent * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(("steps", "kernel"), [(1500, [1, -4, 6, -4, 1]), (200, [1, -8, 28, -56, 70, -56, 28, -8, 1])])
+def test_roots_whose_inverses_grow_are_refused(steps, kernel):
+    """Answers were off by a thousand standard errors."""
+    workload = so.Convolution([float(tap) for tap in kernel], steps, "causal")
+    with pytest.raises(UnsupportedMechanismError, match="double precision"):
+        so.plan(workload, PRIVACY, mechanism="square-root")
+    assert so.plan(workload, PRIVACY).mechanism != "square-root-gaussian"

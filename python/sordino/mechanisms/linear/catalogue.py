@@ -173,13 +173,11 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Kronecker):
         others = [factor for factor in workload.factors if type(factor) is not Histogram]
         roots = [factor for factor in others if not is_total(factor)]
-        known = all(_has_root(factor, within=True) for factor in others)
-        # Intervals of few cells are searched for.
-        lines = not any(isinstance(factor, Intervals) for factor in others)
-        large = any((factor.core.input_len or 0) > WRITTEN for factor in others)
-        return (
-            bool(others) and len(roots) <= _MOST_ROOTS and known and (lines or large)
-        )  # each takes bits of the others
+        if len(roots) > _MOST_ROOTS or not others:  # each takes bits of the others
+            return False
+        lines = any(isinstance(factor, Intervals) for factor in others)
+        searched = lines and not any(map(_is_long, others))
+        return not searched and all(_has_root(factor, within=True) for factor in others)
     if within and isinstance(workload, GroupBy):
         return workload.nested
     if within and isinstance(workload, Filter | GroupConvolution):
@@ -187,10 +185,15 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Union) and not within:
         return _has_line(workload)
     if isinstance(workload, Intervals):
-        if within:  # few are searched for as they are
-            return min(workload.merged.length, workload.core.answers_len) > LONG_AXIS
-        return workload.merged.length > WRITTEN
+        return within or workload.merged.length > WRITTEN
     return isinstance(workload, AllRanges | RunningSum)
+
+
+def _is_long(factor: Workload) -> bool:
+    """Return whether an axis is too long to be searched along: few intervals are searched for at any length."""
+    if (factor.core.input_len or 0) <= WRITTEN:
+        return False
+    return not isinstance(factor, Intervals) or min(factor.merged.length, factor.core.answers_len) > LONG_AXIS
 
 
 def parts_apart(workload: Workload) -> Union | None:
@@ -215,7 +218,7 @@ def _has_line(union: Union) -> bool:
     if cells <= _MOST_WITH_WINDOWS:
         others = [part for part in others if not _has_windows(part)]
     rows = sum(part.core.answers_len for part in others)
-    plain = all(part.answer_weights() is None for part in union.parts)
+    plain = all(isinstance(part, Intervals) or part.answer_weights() is None for part in union.parts)
     return bool(lines) and plain and cells > WRITTEN and rows * cells <= _MOST_ROWS
 
 

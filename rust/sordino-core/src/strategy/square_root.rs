@@ -6,7 +6,7 @@
 //! kernel rounded to `K = round(2^q·c)`, in exact integers; decoding divides by `K`, rounding included.
 
 use super::fourier::fewest_bits;
-use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, table};
+use super::{Encoded, Encoding, Geometry, Input, Strategy, integers, probe, table};
 use crate::error::Error;
 use crate::scratch::INTEGERS;
 use crate::toeplitz::outer::{dyadic, outer_factor};
@@ -102,7 +102,16 @@ impl SquareRoot {
         padded.resize(ring.len(), 0);
         let convolution = ExactConvolution::new(&padded, len);
         let decoder_spectrum = ring.spectrum(&decoder);
-        Ok(Self { kernel, decoder, inverse, convolution, ring, decoder_spectrum, kernel_spectrum: OnceLock::new() })
+        let kernel_spectrum = OnceLock::new();
+        let found = Self { kernel, decoder, inverse, convolution, ring, decoder_spectrum, kernel_spectrum };
+        // Inverses that grow with the steps lose the digits of what cancels.
+        let answered = |x: &[f64], out: &mut [f64]| {
+            found.decode(&found.filtered(x, |k| found.spectrum()[k]), out);
+        };
+        if !probe::decodes(workload, len, answered) {
+            return Err(Error::Unsupported("this filter has no square root in double precision".into()));
+        }
+        Ok(found)
     }
 
     /// Exact `‖K‖₂²`, the squared norm of the first and largest column.
