@@ -31,7 +31,7 @@ const SUM_BITS: u32 = 126;
 /// Bits that a Kronecker product leaves for the input.
 const INPUT_BITS: u32 = 32;
 /// Parts that variances are added up in, and rows of a matrix at a time.
-const PARTS: usize = 8;
+pub(super) const PARTS: usize = 8;
 const ROWS: usize = 64;
 /// First cells of ranges at a time.
 const FIRSTS: usize = 4;
@@ -188,7 +188,7 @@ impl Factored {
         let answers = |workload: &Workload, part: &Part| {
             workload.listed()?;
             let back = |x: &[f64]| along_axis(&part.inverse, false, &along_axis(&part.matrix, false, x, 1), 1);
-            if probe::answers(workload, part.fixed.columns, back) {
+            if probe::answers(workload, part.fixed.columns, &back) {
                 return Ok(());
             }
             let why =
@@ -449,8 +449,9 @@ pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, o
 fn squares_of_rows(columns: usize, entries: &[f64], inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     let inverse: Vec<f64> = (0..inverse.ncols()).flat_map(|k| inverse.col_as_slice(k)).copied().collect();
     let measured = inverse.len() / columns;
-    out.par_chunks_mut(ROWS).zip(entries.par_chunks(ROWS * columns)).for_each(|(out, rows)| {
+    some_at_a_time(out, &|first, out| {
         let mut answers = vec![0.0; out.len() * measured];
+        let rows = &entries[first * columns..(first + out.len()) * columns];
         transposed_product_into(&mut answers, columns, rows, &inverse);
         let each = answers.chunks_exact(out.len());
         out.fill(0.0);
@@ -485,6 +486,11 @@ fn squares_of_ranges(inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     });
 }
 
+/// Calls `fill` with some places of `out` and the first of them.
+fn some_at_a_time(out: &mut [f64], fill: &(dyn Fn(usize, &mut [f64]) + Sync)) {
+    out.par_chunks_mut(ROWS).enumerate().for_each(|(k, out)| fill(k * ROWS, out));
+}
+
 /// The rows of the pseudo-inverse, each coordinate times the deviation of its noise.
 fn scaled_rows(inverse: &Matrix, noise: Noise<'_>) -> Vec<f64> {
     let mut scaled = inverse.clone();
@@ -502,9 +508,9 @@ fn squares_of_intervals(ends: &[(u32, u32)], inverse: &Matrix, noise: Noise<'_>,
         own.iter_mut().zip(&before[first - measured..]).for_each(|(sum, before)| *sum += before);
     }
     let until = |cell: u32| &sums[cell as usize * measured..][..measured];
-    out.par_chunks_mut(ROWS).zip(ends.par_chunks(ROWS)).for_each(|(out, ends)| {
+    some_at_a_time(out, &|start, out| {
         let mut sum = vec![0.0; measured];
-        for (slot, (first, last)) in out.iter_mut().zip(ends) {
+        for (slot, (first, last)) in out.iter_mut().zip(&ends[start..]) {
             let both = until(last + 1).iter().zip(until(*first));
             sum.iter_mut().zip(both).for_each(|(sum, (all, before))| *sum = all - before);
             *slot = dot(&sum, &sum);
@@ -514,19 +520,20 @@ fn squares_of_intervals(ends: &[(u32, u32)], inverse: &Matrix, noise: Noise<'_>,
 
 /// The same of any workload, column by column of the pseudo-inverse.
 fn squares_of_columns(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
-    // Added up in one order, whatever threads there are: a plan's digest is of its errors too.
-    let columns: Vec<usize> = (0..inverse.ncols()).collect();
-    let parts: Vec<Vec<f64>> = columns
-        .par_chunks(columns.len().div_ceil(PARTS).max(1))
-        .map(|part| {
-            let (mut sums, mut answers) = (vec![0.0; out.len()], vec![0.0; out.len()]);
-            for k in part {
-                workload.apply(inverse.col_as_slice(*k), &mut answers);
-                sums.iter_mut().zip(&answers).for_each(|(sum, a)| *sum += noise(*k) * a * a);
-            }
-            sums
-        })
-        .collect();
+    let (len, each) = (out.len(), inverse.ncols().div_ceil(PARTS).max(1));
+    add_parts(out, &|part| {
+        let (mut sums, mut answers) = (vec![0.0; len], vec![0.0; len]);
+        for k in (part * each..inverse.ncols()).take(each) {
+            workload.apply(inverse.col_as_slice(k), &mut answers);
+            sums.iter_mut().zip(&answers).for_each(|(sum, a)| *sum += noise(k) * a * a);
+        }
+        sums
+    });
+}
+
+/// The sum of what the parts have, in one order, whatever threads there are: a plan's digest is of its errors too.
+pub(super) fn add_parts(out: &mut [f64], of_part: &(dyn Fn(usize) -> Vec<f64> + Sync)) {
+    let parts: Vec<Vec<f64>> = (0..PARTS).into_par_iter().map(of_part).collect();
     out.fill(0.0);
     for sums in parts {
         out.iter_mut().zip(&sums).for_each(|(a, b)| *a += b);

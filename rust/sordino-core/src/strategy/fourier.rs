@@ -282,7 +282,7 @@ impl Fourier {
         // A frequency that hardly counts in the sum may be lost in rounding, and be all that a part asks for.
         let (parts, cells) = (found.workload.parts().len(), found.measured.circle.inputs);
         let answered = |x: &[f64], out: &mut [f64]| found.decode(&found.measured.multiply(x), out);
-        if parts > 1 && found.least_squares.is_none() && !probe::decodes(&found.workload, cells, answered) {
+        if parts > 1 && found.least_squares.is_none() && !probe::decodes(&found.workload, cells, &answered) {
             return Err(Error::Unsupported(
                 "these filters are too different for one strategy in double precision".into(),
             ));

@@ -41,7 +41,7 @@ impl LeastSquares {
         let found = Self { inverse, inputs, workload };
         // What answers without refinements does so with them; they take two thirds of the time.
         let answers = |refinements| {
-            probe::answers(&found.workload, inputs, |x| found.refined(&measured.multiply(x), measured, refinements))
+            probe::answers(&found.workload, inputs, &|x| found.refined(&measured.multiply(x), measured, refinements))
         };
         (answers(0) || answers(REFINEMENTS)).then_some(found)
     }

@@ -8,18 +8,18 @@ const MANY: usize = 1 << 16;
 pub(super) const ANSWERED: f64 = 1e-8;
 
 /// Whether `estimate(x)`, an input recovered from its noiseless measurements, gives the workload's answers.
-pub(super) fn answers(workload: &Workload, cells: usize, estimate: impl Fn(&[f64]) -> Vec<f64>) -> bool {
+pub(super) fn answers(workload: &Workload, cells: usize, estimate: &dyn Fn(&[f64]) -> Vec<f64>) -> bool {
     let mut missing = vec![0.0; cells];
-    tried(workload, cells, |x, errors| {
+    tried(workload, cells, &mut |x, errors| {
         missing.iter_mut().zip(x).zip(estimate(x)).for_each(|((missing, x), got)| *missing = got - x);
         workload.apply(&missing, errors);
     })
 }
 
 /// Whether `decode(x, answers)`, from noiseless measurements of the cells `x`, gives the workload's answers.
-pub(super) fn decodes(workload: &Workload, cells: usize, decode: impl Fn(&[f64], &mut [f64])) -> bool {
+pub(super) fn decodes(workload: &Workload, cells: usize, decode: &dyn Fn(&[f64], &mut [f64])) -> bool {
     let mut wanted = vec![0.0; workload.answers_len()];
-    tried(workload, cells, |x, errors| {
+    tried(workload, cells, &mut |x, errors| {
         workload.apply(x, &mut wanted);
         decode(x, errors);
         errors.iter_mut().zip(&wanted).for_each(|(error, wanted)| *error -= wanted);
@@ -28,7 +28,7 @@ pub(super) fn decodes(workload: &Workload, cells: usize, decode: impl Fn(&[f64],
 
 /// Whether the errors of the answers, `errors(x, out)`, are small on a few cells: a linear map that fails fails on almost
 /// all.
-fn tried(workload: &Workload, cells: usize, mut errors: impl FnMut(&[f64], &mut [f64])) -> bool {
+fn tried(workload: &Workload, cells: usize, errors: &mut dyn FnMut(&[f64], &mut [f64])) -> bool {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let count = workload.answers_len();
     let (mut found, mut squares) = (vec![0.0; count], vec![0.0; count]);

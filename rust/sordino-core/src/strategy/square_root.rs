@@ -108,7 +108,7 @@ impl SquareRoot {
         let answered = |x: &[f64], out: &mut [f64]| {
             found.decode(&found.filtered(x, |k| found.spectrum()[k]), out);
         };
-        if !probe::decodes(workload, len, answered) {
+        if !probe::decodes(workload, len, &answered) {
             return Err(Error::Unsupported("this filter has no square root in double precision".into()));
         }
         Ok(found)

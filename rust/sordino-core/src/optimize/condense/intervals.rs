@@ -8,11 +8,6 @@
 //!
 //! and nothing is ever subtracted: every entry has the digits of the weights (Grassmann, Taksar & Heyman 1985).
 
-use rayon::prelude::*;
-
-/// Nodes from which on a step is worth more than one thread.
-const MANY: usize = 1 << 9;
-
 /// Upper triangular R with `Rᵀ R = Aᵀ diag(ω) A` row by row, rows of zeros left out.
 pub(super) fn root(cells: usize, ends: &[(u32, u32)], weights: Option<&[f64]>) -> Vec<f64> {
     let nodes = cells + 1;
@@ -35,17 +30,12 @@ pub(super) fn root(cells: usize, ends: &[(u32, u32)], weights: Option<&[f64]>) -
             after += own[t + 1];
             rows[start + t] = after / sum.sqrt();
         }
-        let pass = |(j, row): (usize, &mut [f64])| {
+        for (j, row) in rest.chunks_exact_mut(nodes).enumerate() {
             let share = own[i + 1 + j] / sum;
             if share > 0.0 {
                 let after = i + 2 + j;
                 row[after..].iter_mut().zip(&own[after..]).for_each(|(slot, other)| *slot += share * other);
             }
-        };
-        if cells - i > MANY {
-            rest.par_chunks_exact_mut(nodes).enumerate().with_min_len(MANY / 4).for_each(pass);
-        } else {
-            rest.chunks_exact_mut(nodes).enumerate().for_each(pass);
         }
     }
     rows

@@ -1,6 +1,7 @@
 //! Variances of the answers of a balanced root: blocks of the covariance of the cells, summed.
 
 use super::super::boxes::indicator;
+use super::super::factored::{PARTS, add_parts};
 use super::Balanced;
 use crate::optimize::Symmetry;
 use crate::transform::fourier::{RealFourier, convolve, fast_len};
@@ -11,9 +12,8 @@ use rayon::prelude::*;
 /// Longest piece of sums over pieces that is written out, and how many pieces a sum is cut into.
 const DIRECT: usize = 64;
 const PIECES: usize = 16;
-/// Multiplications for the variances of intervals, and parts that those of short ones are added up in.
+/// Multiplications for the variances of intervals.
 const MAX_WORK: usize = 1 << 31;
-const PARTS: usize = 8;
 
 /// Multiplications for the variances of intervals one by one, lag by lag, and for those of all ranges.
 struct Work {
@@ -122,8 +122,7 @@ impl Balanced {
             out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
             return;
         }
-        let mut order: Vec<usize> = (0..ends.len()).collect();
-        order.sort_unstable_by_key(|k| ends[*k].0);
+        let mut order = in_order(ends.len(), &|k| ends[k].0);
         self.each_range(|variances| {
             let first = self.len() - variances.len();
             while let Some(k) = order.pop_if(|k| ends[*k].0 as usize == first) {
@@ -138,10 +137,9 @@ impl Balanced {
         let reflected = self.reflected(&kernel, 2 * n);
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         let len = |k: usize| (ends[k].1 - ends[k].0 + 1) as usize;
-        let mut order: Vec<usize> = (0..ends.len()).collect();
-        order.sort_unstable_by_key(|k| std::cmp::Reverse(len(*k)));
+        let order = in_order(ends.len(), &|k| u32::MAX - len(k) as u32);
         let longest = order.first().map_or(0, |k| len(*k));
-        let of_part = |part: usize| {
+        add_parts(out, &|part| {
             let (mut sums, mut before) = (vec![0.0; ends.len()], vec![0.0; n + 1]);
             let mut longer = order.len();
             for lag in (part..longest).step_by(PARTS) {
@@ -154,18 +152,13 @@ impl Balanced {
                     longer -= 1;
                 }
                 let times = if lag == 0 { 1.0 } else { 2.0 };
-                for (slot, k) in sums.iter_mut().zip(&order[..longer]) {
+                for k in &order[..longer] {
                     let (first, last) = (ends[*k].0 as usize, ends[*k].1 as usize);
-                    *slot += times * (before[last + 1 - lag] - before[first]);
+                    sums[*k] += times * (before[last + 1 - lag] - before[first]);
                 }
             }
             sums
-        };
-        // Added up in one order, whatever threads there are.
-        let parts: Vec<Vec<f64>> = (0..PARTS).into_par_iter().map(of_part).collect();
-        for (place, k) in order.iter().enumerate() {
-            out[*k] = parts.iter().map(|sums| sums[place]).sum();
-        }
+        });
     }
 
     fn cell_variances(&self) -> Vec<f64> {
@@ -274,6 +267,13 @@ impl Balanced {
             })
             .collect()
     }
+}
+
+/// The first so many numbers in the order of a key.
+fn in_order(count: usize, key: &dyn Fn(usize) -> u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_unstable_by_key(|k| key(*k));
+    order
 }
 
 /// `out[t] += Σ_{a<t} values[a]·kernel[2·offset + a + t]` for the values and sums from `offset` on: in pieces, of which two

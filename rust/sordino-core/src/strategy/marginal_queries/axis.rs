@@ -84,7 +84,7 @@ impl Axis {
                 let mean = if centred { x.iter().sum::<f64>() / levels as f64 } else { 0.0 };
                 part(x).into_iter().map(|v| v + mean).collect()
             };
-            probe::answers(workload, levels, back)
+            probe::answers(workload, levels, &back)
         };
         if *rows == 0 && entries.is_empty() {
             // All queries are multiples of the total: nothing of them is measured here.
