@@ -28,13 +28,17 @@ def test_many_cells_have_less_error_than_noise_on_each():
     plan = so.plan(workload, ONE)
     assert plan.mechanism == "split-gaussian"
     assert 1.0 <= plan.optimality < 1.1
+    beside = so.plan(Union([workload, so.RunningSum(CELLS)], [1.0, 0.1]), ONE, mechanism="split-gaussian")
+    assert len(beside.fit.parts) == 3
     assert plan.rmse < 0.81 * so.plan(workload, ONE, mechanism="identity-gaussian").rmse
 
 
 @pytest.mark.parametrize("privacy", [ONE, so.PureDP(epsilon=1.0)], ids=["gaussian", "pure"])
-def test_they_are_private_and_state_their_errors(privacy, tmp_path):
+@pytest.mark.parametrize("beside", [False, True])
+def test_they_are_private_and_state_their_errors(privacy, beside, tmp_path):
     rng = np.random.default_rng(5)
     workload = so.GroupBy([rng.integers(-1, 4, 24), np.arange(24) // 3, np.arange(24) // 6], weights=[2.0, 1.0, 1.0])
+    workload = Union([workload, so.RunningSum(24)], [1.0, 3.0]) if beside else workload
     plan = so.plan(workload, privacy, mechanism="split")
     B, A = columns(plan), dense(workload)
     order, deviation = (2, 1.0) if privacy is ONE else (1, math.sqrt(2.0))

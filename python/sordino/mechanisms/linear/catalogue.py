@@ -198,9 +198,14 @@ def _is_long(factor: Workload) -> bool:
 
 def parts_apart(workload: Workload) -> Union | None:
     """Return the same answers as a union whose parts are measured each for itself, of levels of groups nested ones."""
-    if isinstance(workload, GroupBy):
-        return None if workload.nested else Union(workload.nested_runs)
-    return workload if isinstance(workload, Union) and len(workload.parts) > 1 else None
+    union = workload if isinstance(workload, Union) else Union([workload]) if isinstance(workload, GroupBy) else None
+    if union is None:
+        return None
+    runs = [part.nested_runs if isinstance(part, GroupBy) else (part,) for part in union.parts]
+    if sum(map(len, runs)) > len(runs):
+        weights = [weight for own, weight in zip(runs, union.weights, strict=True) for _ in own]
+        return Union([part for own in runs for part in own], weights)
+    return union if len(runs) > 1 else None
 
 
 def is_total(workload: Workload) -> bool:
