@@ -15,6 +15,7 @@ from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
 from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
 from sordino.workloads import (
     Filter,
+    GroupBy,
     GroupConvolution,
     Histogram,
     Kronecker,
@@ -134,5 +135,7 @@ def _attained(workload: Workload, objective: "Objective") -> bool:
             return True
         case Marginals():
             return objective == "mean"
+        case GroupBy():
+            return objective == "mean" and workload.equal_levels and workload.nested
         case _:
             return False
