@@ -25,7 +25,6 @@ from sordino.workloads.constraints import Constraint, check_constraint, constrai
 from sordino.workloads.layout import Layout
 
 __all__ = [
-    "TIE",
     "AnyDoor",
     "Domain",
     "DoorFit",
@@ -39,9 +38,6 @@ __all__ = [
     "kind_of_error",
     "least_error",
 ]
-
-TIE = 1.005
-"""A simpler mechanism is preferred if it has at most this much more error."""
 
 Objective = Literal["mean", "max"]
 Effort = Literal["closed_form", "optimize"]
@@ -245,6 +241,8 @@ class Fit(ABC):
     # What a sentence about the guarantee ends with, and what groups consist of.
     scope: ClassVar[str] = ""
     things: ClassVar[str] = "single records"
+    # A simpler mechanism is preferred if it has at most this much more error.
+    tie: ClassVar[float] = 1.01
 
     request: Request
 
@@ -506,7 +504,7 @@ _Fit = TypeVar("_Fit", bound=Fit)
 def least_error(fits: Sequence[_Fit], objective: Objective) -> _Fit:
     """Return the first fit, the simpler ones first, whose error is within a tie of the least."""
     least = min(fit.error(objective) for fit in fits)
-    return next(fit for fit in fits if fit.error(objective) <= TIE * least)
+    return next(fit for fit in fits if fit.error(objective) <= fit.tie * least)
 
 
 _Entry = TypeVar("_Entry", bound=Entry)

@@ -8,7 +8,6 @@ import pytest
 import sordino as so
 from sordino.accuracy.bounds import gaussian_bound, norm_bound
 from sordino.accuracy.nuclear_norms import filter_sums, magnitudes, spectral_roots
-from sordino.mechanisms.fits import TIE
 from sordino.mechanisms.linear import family, floors
 from sordino.mechanisms.linear.effort import affords
 from sordino.workloads import (
@@ -153,7 +152,7 @@ def test_gaussian_noise_is_not_fitted_where_its_bound_is_above_laplace_noise(rul
     plan = so.plan(SlidingWindow(16, 1000), privacy=LAPLACE)
     assert plan.mechanism == "p-identity-laplace"
     assert {"fourier-gaussian", "square-root-gaussian", "balanced-gaussian"} <= set(ruled_out)
-    assert plan.fit.bounds[0].value * TIE >= plan.rmse
+    assert plan.fit.bounds[0].value * plan.fit.tie >= plan.rmse
 
 
 def test_searches_of_pure_noise_are_not_made_where_gaussian_noise_has_less_error(monkeypatch):

@@ -58,6 +58,7 @@ class LinearFit(LinearMeasurement):
     """A strategy for tables with its noise, beside what is possible: fields are those of `LinearMeasurement`."""
 
     family: ClassVar[str] = "linear"
+    tie: ClassVar[float] = 1.005
 
     def largest_half_width(self, level: float) -> float:
         """Return the half width of the widest interval; of more than 8 answers of those looked at, with large errors.

@@ -9,7 +9,7 @@ from functools import cached_property
 from sordino.accuracy.bounds import gaussian_bound, least_pure_deviation
 from sordino.accuracy.nuclear_norms import spectral_roots
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.fits import TIE, Request
+from sordino.mechanisms.fits import Request
 from sordino.mechanisms.linear.catalogue import LONG_AXIS, MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
@@ -96,7 +96,7 @@ class Floors:
             return False
         best = min(known, key=lambda fit: fit.error(request.objective))
         simpler = MECHANISMS.index(mechanism) < MECHANISMS.index(best.mechanism)
-        return self.of(mechanism) * (1.0 / TIE if simpler else _HAIR) >= best.error(request.objective)
+        return self.of(mechanism) * (1.0 / best.tie if simpler else _HAIR) >= best.error(request.objective)
 
 
 def _knows_rests(fit: LinearFit) -> bool:
