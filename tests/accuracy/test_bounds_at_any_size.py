@@ -93,6 +93,17 @@ def test_short_intervals_of_many_cells_are_near_their_bound(cells):
     assert plan.mechanism == "balanced-gaussian" and 1.0 <= plan.optimality < 1.05
 
 
+def test_blocks_of_very_many_cells_are_not_decomposed(monkeypatch):
+    """Of 2^26 cells they are of five cells each, and would take an hour."""
+    places = np.arange(2, 2**21, 2)
+    workload = Intervals(places - 2, places, 2**21)
+    found = []
+    squares = diagonal_bound._squares_of_intervals
+    monkeypatch.setattr(diagonal_bound, "_squares_of_intervals", lambda *all: found.append(all[-1]) or squares(*all))
+    assert diagonal_bound._intervals_diagonal(workload) > 0.0
+    assert found == [diagonal_bound.MOST_CELLS]
+
+
 @pytest.mark.parametrize("weights", [None, np.linspace(0.1, 9.0, 12)])
 def test_few_answers_are_within_their_bound_at_any_number_of_cells(weights):
     rng = np.random.default_rng(3)

@@ -41,8 +41,9 @@ __all__ = ["diagonal_mean"]
 # Steps up to which decays are swept, and times that they decay in on which ends count for parts in 10^5 only.
 _MOST_STEPS = 1 << 20
 _MOST_TIMES = 1000
-# Cells times squared cells of a block, whose Gram matrix is decomposed.
+# Cells times squared cells of a block, whose Gram matrix is decomposed, and cells: of more, blocks are too many.
 _MOST_OF_BLOCKS = 2**31
+_MOST_IN_BLOCKS = 2**20
 
 
 @remembered
@@ -105,7 +106,7 @@ def _intervals_diagonal(workload: Intervals) -> float:
         np.searchsorted(cells, first), np.searchsorted(cells, last, side="right") - 1, weights, len(cells)
     )
     size = min(math.isqrt(_MOST_OF_BLOCKS // n), MOST_CELLS)
-    if float(np.average(last - first, weights=weights)) < size < n:
+    if n <= _MOST_IN_BLOCKS and float(np.average(last - first, weights=weights)) < size < n:
         block = (first + last) // 2 // size
         order = np.argsort(block, kind="stable")
         blocks = 0.0

@@ -112,19 +112,18 @@ class GroupBy(Workload):
         """The levels in order, as many together as are nested: itself alone if all are."""
         if self.nested:
             return (self,)
-        runs = [self._levels(0, 1)]
+        runs: list[GroupBy] = []
         first = 0
-        for level in range(1, len(self.labels)):
-            longer = self._levels(first, level + 1)
-            if longer.nested:
+        for level, size in enumerate(self.level_sizes):
+            if size == 0:  # nobody asks for anything
+                continue
+            longer = GroupBy(self.labels[first : level + 1], self.weights[first : level + 1])
+            if runs and longer.nested:
                 runs[-1] = longer
             else:
                 first = level
-                runs.append(self._levels(level, level + 1))
+                runs.append(GroupBy(self.labels[level], self.weights[level : level + 1]))
         return tuple(runs)
-
-    def _levels(self, first: int, end: int) -> "GroupBy":
-        return GroupBy(self.labels[first:end], self.weights[first:end])
 
     def _build(self) -> _core.Workload:
         cells = self.labels.shape[1]

@@ -23,6 +23,14 @@ def test_runs_are_nested_and_ask_the_same():
     assert runs[0].nested_runs == (runs[0],)
 
 
+def test_levels_without_any_group_are_in_no_run():
+    empty, pairs, parities = np.full(6, -1), np.arange(6) // 2, np.arange(6) % 2
+    for levels in ([empty, pairs, parities], [pairs, empty, parities], [pairs, parities, empty]):
+        workload = so.GroupBy(levels)
+        assert np.array_equal(dense(Union(workload.nested_runs)), dense(workload))
+        assert so.plan(workload, ONE, mechanism="split-gaussian").rmse == pytest.approx(1.414, rel=0.01)
+
+
 def test_many_cells_have_less_error_than_noise_on_each():
     workload = so.GroupBy(LEVELS)
     plan = so.plan(workload, ONE)

@@ -198,14 +198,13 @@ def _is_long(factor: Workload) -> bool:
 
 def parts_apart(workload: Workload) -> Union | None:
     """Return the same answers as a union whose parts are measured each for itself, of levels of groups nested ones."""
-    union = workload if isinstance(workload, Union) else Union([workload]) if isinstance(workload, GroupBy) else None
-    if union is None:
+    union = workload if isinstance(workload, Union) else None
+    parts, weights = ((workload,), (1.0,)) if union is None else (union.parts, union.weights)
+    runs = [part.nested_runs if isinstance(part, GroupBy) else (part,) for part in parts]
+    apart = [(run, weight) for own, weight in zip(runs, weights, strict=True) for run in own]
+    if len(apart) == 1:
         return None
-    runs = [part.nested_runs if isinstance(part, GroupBy) else (part,) for part in union.parts]
-    if sum(map(len, runs)) > len(runs):
-        weights = [weight for own, weight in zip(runs, union.weights, strict=True) for _ in own]
-        return Union([part for own in runs for part in own], weights)
-    return union if len(runs) > 1 else None
+    return union if len(apart) == len(parts) else Union(*zip(*apart, strict=True))
 
 
 def is_total(workload: Workload) -> bool:
