@@ -23,16 +23,15 @@ struct Work {
 }
 
 impl Work {
-    /// Of so many intervals of so many cells, with so many in all and in the longest.
-    fn of(intervals: usize, cells: usize, held: usize, longest: usize) -> Self {
-        let transform = 40 * cells * (cells.ilog2() as usize + 1);
-        let single = intervals.saturating_mul(transform);
-        Self { single, by_lags: cells.saturating_mul(longest).saturating_add(held), all: cells.saturating_mul(cells) }
-    }
-
-    fn of_intervals(ends: &[(u32, u32)], cells: usize) -> Self {
+    fn of(ends: &[(u32, u32)], cells: usize) -> Self {
         let lens = || ends.iter().map(|(first, last)| (last - first + 1) as usize);
-        Self::of(ends.len(), cells, lens().sum(), lens().max().unwrap_or(0))
+        let (held, longest): (usize, _) = (lens().sum(), lens().max().unwrap_or(0));
+        let transform = 40 * cells * (cells.ilog2() as usize + 1);
+        Self {
+            single: ends.len().saturating_mul(transform),
+            by_lags: cells.saturating_mul(longest).saturating_add(held),
+            all: cells.saturating_mul(cells),
+        }
     }
 
     fn least(&self) -> usize {
@@ -43,14 +42,17 @@ impl Work {
 /// Whether the variances of a part take seconds at most.
 pub(super) fn afforded(part: &Workload) -> bool {
     let work = match part {
-        Workload::Intervals { len, ends, .. } => Some(Work::of_intervals(ends, *len)),
+        Workload::Intervals { len, ends, .. } => Some(Work::of(ends, *len)),
         _ if part.running_sum().is_some() => None,
-        _ => part.windows().and_then(|(_, windows)| {
-            let windows: Vec<(u32, u32)> = windows.map(|(first, last)| (first as u32, last as u32)).collect();
-            Some(Work::of_intervals(&windows, part.input_len()?))
-        }),
+        _ => windows(part).and_then(|(_, ends)| Some(Work::of(&ends, part.input_len()?))),
     };
     work.is_none_or(|work| work.least() <= MAX_WORK)
+}
+
+/// The windows that a part asks for, as intervals, and their tap.
+fn windows(part: &Workload) -> Option<(f64, Vec<(u32, u32)>)> {
+    let (tap, ends) = part.windows()?;
+    Some((tap, ends.map(|(first, last)| (first as u32, last as u32)).collect()))
 }
 
 impl Balanced {
@@ -69,9 +71,8 @@ impl Balanced {
             }
             (Workload::Histogram { .. }, _) => out.copy_from_slice(&self.cell_variances()),
             (Workload::Intervals { ends, .. }, _) => self.interval_variances(ends, out),
-            _ => match part.windows() {
-                Some((tap, windows)) => {
-                    let ends: Vec<(u32, u32)> = windows.map(|(first, last)| (first as u32, last as u32)).collect();
+            _ => match windows(part) {
+                Some((tap, ends)) => {
                     self.interval_variances(&ends, out);
                     for variance in out {
                         *variance *= tap * tap;
@@ -109,7 +110,7 @@ impl Balanced {
 
     /// One by one, lag by lag, or picked from those of all ranges.
     fn interval_variances(&self, ends: &[(u32, u32)], out: &mut [f64]) {
-        let work = Work::of_intervals(ends, self.len());
+        let work = Work::of(ends, self.len());
         if work.by_lags == work.least() {
             self.variances_by_lags(ends, out);
             return;
