@@ -135,6 +135,7 @@ pub(crate) fn scale_rows(matrix: &mut Matrix, factor: impl Fn(usize) -> f64) {
 
 /// `Σ a_k b_k` in eight partial sums, which the processor adds at once.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    debug_assert_eq!(a.len(), b.len());
     let mut sums = [0.0; 8];
     let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest: f64 = heads.remainder().iter().zip(tails.remainder()).map(|(a, b)| a * b).sum();

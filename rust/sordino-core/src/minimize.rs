@@ -1,5 +1,6 @@
 //! Minimisation of smooth functions: of a few variables by differences, of many by their slopes.
 
+use crate::linear_algebra;
 use std::collections::VecDeque;
 
 /// Relative step of the central differences: cube root of the unit roundoff, rounded up.
@@ -74,10 +75,11 @@ pub(crate) fn bfgs(f: impl Fn(&[f64]) -> f64, start: Vec<f64>, iterations: usize
 }
 
 /// A minimum near `start` of a function with its slope, of any number of variables, by the method of limited memory
-/// (Nocedal & Wright 2006, ch. 7); as [`bfgs`] otherwise.
+/// (Nocedal & Wright 2006, ch. 7); as [`bfgs`] otherwise. `curvatures` are those along each variable, about.
 pub(crate) fn limited_memory(
     f: impl Fn(&[f64]) -> (f64, Vec<f64>),
     start: Vec<f64>,
+    curvatures: &[f64],
     evaluations: usize,
 ) -> (Vec<f64>, f64) {
     let mut x = start;
@@ -85,12 +87,12 @@ pub(crate) fn limited_memory(
     let mut memory: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
     let (mut count, mut stalled) = (1, 0);
     while count < evaluations && stalled < 4 {
-        let mut direction = two_loops(&slope, &memory);
+        let mut direction = two_loops(&slope, curvatures, &memory);
         let longest = direction.iter().fold(0.0f64, |most, d| most.max(d.abs()));
         if longest > LONGEST {
             scale(&mut direction, LONGEST / longest);
         }
-        let descent = dot(&direction, &slope);
+        let descent = linear_algebra::dot(&direction, &slope);
         if descent.is_nan() || descent > -1e-16 {
             break;
         }
@@ -118,7 +120,7 @@ pub(crate) fn limited_memory(
         let moved: Vec<f64> = trial.iter().zip(&x).map(|(a, b)| a - b).collect();
         let turned: Vec<f64> = next.iter().zip(&slope).map(|(a, b)| a - b).collect();
         (x, value, slope) = (trial, reached, next);
-        if dot(&moved, &turned) > 1e-12 * dot(&moved, &moved) {
+        if linear_algebra::dot(&moved, &turned) > 1e-12 * linear_algebra::dot(&moved, &moved) {
             memory.push_back((moved, turned));
             if memory.len() > MEMORY {
                 memory.pop_front();
@@ -129,20 +131,22 @@ pub(crate) fn limited_memory(
 }
 
 /// `−H slope` from the last moves and turns.
-fn two_loops(slope: &[f64], memory: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
+fn two_loops(slope: &[f64], curvatures: &[f64], memory: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
     let mut q = slope.to_vec();
     let add = |q: &mut [f64], factor: f64, what: &[f64]| q.iter_mut().zip(what).for_each(|(q, v)| *q += factor * v);
     let mut alphas = Vec::with_capacity(memory.len());
     for (moved, turned) in memory.iter().rev() {
-        let alpha = dot(moved, &q) / dot(moved, turned);
+        let alpha = linear_algebra::dot(moved, &q) / linear_algebra::dot(moved, turned);
         add(&mut q, -alpha, turned);
         alphas.push(alpha);
     }
-    if let Some((moved, turned)) = memory.back() {
-        scale(&mut q, dot(moved, turned) / dot(turned, turned));
-    }
+    let factor = memory.back().map_or(1.0, |(moved, turned)| {
+        let flat: f64 = turned.iter().zip(curvatures).map(|(t, c)| t * t / c).sum();
+        linear_algebra::dot(moved, turned) / flat
+    });
+    q.iter_mut().zip(curvatures).for_each(|(q, c)| *q *= factor / c);
     for ((moved, turned), alpha) in memory.iter().zip(alphas.into_iter().rev()) {
-        let beta = dot(turned, &q) / dot(moved, turned);
+        let beta = linear_algebra::dot(turned, &q) / linear_algebra::dot(moved, turned);
         add(&mut q, alpha - beta, moved);
     }
     scale(&mut q, -1.0);
@@ -186,6 +190,7 @@ fn scale(values: &mut [f64], factor: f64) {
     }
 }
 
+/// In order: plans are found again by what their numbers round to.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -215,7 +220,7 @@ mod tests {
             }
             (value, slope)
         };
-        let (x, value) = limited_memory(valleys, (0..n).map(|i| (i % 5) as f64 - 2.0).collect(), 2000);
+        let (x, value) = limited_memory(valleys, (0..n).map(|i| (i % 5) as f64 - 2.0).collect(), &vec![1.0; n], 2000);
         assert!(value < 1e-9 && x.iter().all(|v| (v - 1.0).abs() < 1e-4), "{value}");
     }
 

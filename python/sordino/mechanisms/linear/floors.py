@@ -9,7 +9,7 @@ from functools import cached_property
 from sordino.accuracy.bounds import gaussian_bound, least_pure_deviation
 from sordino.accuracy.nuclear_norms import spectral_roots
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.fits import Request
+from sordino.mechanisms.fits import Request, least_error
 from sordino.mechanisms.linear.catalogue import LONG_AXIS, MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
@@ -96,7 +96,10 @@ class Floors:
             return False
         best = min(known, key=lambda fit: fit.error(request.objective))
         simpler = MECHANISMS.index(mechanism) < MECHANISMS.index(best.mechanism)
-        return self.of(mechanism) * (1.0 / best.tie if simpler else _HAIR) >= best.error(request.objective)
+        # What is better by less than a tie is not taken, but may let go of something simpler in a tie with the best.
+        alone = least_error(sorted(known, key=lambda fit: MECHANISMS.index(fit.mechanism)), request.objective) is best
+        share = 1.0 / best.tie if simpler else best.tie if alone else _HAIR
+        return self.of(mechanism) * share >= best.error(request.objective)
 
 
 def _knows_rests(fit: LinearFit) -> bool:

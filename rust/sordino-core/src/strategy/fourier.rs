@@ -343,17 +343,20 @@ pub(super) fn fewest_bits<T>(bits: RangeInclusive<u32>, accepted: f64, make: imp
     let more = (0.5 * (loss / accepted).log2()).ceil();
     let mut bits = if more.is_finite() { (first + more.clamp(1.0, 64.0) as u32).min(last) } else { last };
     let (mut loss, mut made) = make(bits);
-    // A loss that is no number is not accepted either.
-    while loss.partial_cmp(&accepted).is_none_or(Ordering::is_gt) && bits < last {
-        bits += 1;
-        (loss, made) = make(bits);
+    let fails = |loss: f64| loss.partial_cmp(&accepted).is_none_or(Ordering::is_gt); // also where it is no number
+    if fails(loss) {
+        while fails(loss) && bits < last {
+            bits += 1;
+            (loss, made) = make(bits);
+        }
+        return made;
     }
-    while bits > first + 1 && loss <= accepted {
+    while bits > first + 1 {
         let (fewer, candidate) = make(bits - 1);
-        if fewer > accepted {
+        if fails(fewer) {
             break;
         }
-        (bits, loss, made) = (bits - 1, fewer, candidate);
+        (bits, made) = (bits - 1, candidate);
     }
     made
 }

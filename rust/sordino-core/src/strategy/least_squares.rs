@@ -37,7 +37,8 @@ impl LeastSquares {
     pub(super) fn new(circle: &Circle, symbol: impl Fn(usize) -> f64, measured: &impl OnCircle) -> Option<Self> {
         let workload = circle.linear.clone()?;
         let inputs = circle.inputs;
-        let inverse = ToeplitzInverse::new(&circle.lags(symbol)[..inputs])?;
+        let symbol: Vec<f64> = (0..circle.spectrum.len()).map(symbol).collect();
+        let inverse = ToeplitzInverse::new(&circle.lags(|k| symbol[k])[..inputs], &symbol, &circle.transform)?;
         let found = Self { inverse, inputs, workload };
         // What answers without refinements does so with them; they take two thirds of the time.
         let answers = |refinements| {

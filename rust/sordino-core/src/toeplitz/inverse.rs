@@ -4,11 +4,20 @@
 //! `L(v)` lower triangular Toeplitz with first column `v` (Gohberg & Semencul 1972). Every product is a
 //! convolution, and the diagonal of `A T^{-1} Aᵀ` for a filter `A` is two running sums of squares.
 
+use crate::linear_algebra::dot;
+use crate::scratch::{COMPLEX, REALS};
 use crate::transform::fourier::{RealFourier, fast_len};
 use num_complex::Complex;
 
 /// Largest size solved by Levinson's recursion, O(n²); above, preconditioned conjugate gradients.
 const LEVINSON: usize = 2048;
+/// Squared residuals at which a solution is as good as it gets, those that are computed with it and those that are
+/// multiplied out; and up to which it is taken.
+const SOLVED: f64 = 1e-26;
+const REACHED: f64 = 1e-24;
+const TAKEN: f64 = 1e-20;
+/// The same from which one step of Newton, which squares it, takes less work than more conjugate gradients.
+const NEAR: f64 = 1e-13;
 
 /// `T^{-1}` for `T` with first row `r`.
 #[derive(Debug, Clone)]
@@ -20,43 +29,89 @@ pub(crate) struct ToeplitzInverse {
 }
 
 impl ToeplitzInverse {
-    /// `None` if the matrix is not numerically positive definite.
-    pub(crate) fn new(r: &[f64]) -> Option<Self> {
+    /// `None` if the matrix is not numerically positive definite. `symbol` is the half spectrum of a positive function on
+    /// the circle whose first lags are `r`.
+    pub(crate) fn new(r: &[f64], symbol: &[f64], circle: &RealFourier) -> Option<Self> {
         let transform = RealFourier::new(fast_len(2 * r.len()));
-        let x = if r.len() <= LEVINSON { levinson(r)? } else { conjugate_gradients(r, &transform)? };
+        if r.len() <= LEVINSON {
+            return Some(Self::of_column(levinson(r)?, transform));
+        }
+        let matrix = Embedded::new(r, transform.clone());
+        let start = semi_infinite(symbol, r.len(), circle);
+        let (x, residual) = matrix.conjugate_gradients(start.clone(), NEAR)?;
+        Self::of_column(x, transform.clone()).refined(residual, &matrix).or_else(|| {
+            // What rounding keeps Newton's step from, which sees the residual itself.
+            let (x, residual) = matrix.conjugate_gradients(start, SOLVED)?;
+            (square(&residual) < TAKEN && x[0] > 0.0).then(|| Self::of_column(x, transform))
+        })
+    }
+
+    /// The inverse with the first column `x`.
+    fn of_column(x: Vec<f64>, transform: RealFourier) -> Self {
         let spectra = [transform.spectrum(&x), transform.spectrum(&shifted(&x))];
-        Some(Self { x, transform, spectra })
+        Self { x, transform, spectra }
+    }
+
+    /// After steps of Newton: the inverse times its residual is what is missing, up to the square of it.
+    fn refined(mut self, mut residual: Vec<f64>, matrix: &Embedded) -> Option<Self> {
+        for _ in 0..2 {
+            if square(&residual) < REACHED {
+                break;
+            }
+            if self.x[0] <= 0.0 {
+                return None;
+            }
+            let mut x = self.apply(&residual);
+            x.iter_mut().zip(&self.x).for_each(|(more, x)| *more += x);
+            residual = matrix.missing(&x);
+            self = Self::of_column(x, self.transform);
+        }
+        (square(&residual) < TAKEN && self.x[0] > 0.0).then_some(self)
     }
 
     /// `T^{-1}v`.
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
-        let n = self.x.len();
-        // L^T v correlates, L convolves; both keep the first n entries.
-        let product = |spectrum: &[Complex<f64>]| {
-            let mut inner = self.transform.filter(v, |k| spectrum[k].conj());
-            inner.truncate(n);
-            self.transform.filter(&inner, |k| spectrum[k])
-        };
+        let (n, len) = (self.x.len(), self.transform.len());
         let [first, second] = &self.spectra;
-        let (mut out, less) = rayon::join(|| product(first), || product(second));
+        let given = self.transform.spectrum(v);
+        // L^T v correlates, L convolves; the first n entries between them.
+        let product = |spectrum: &[Complex<f64>]| {
+            let (mut inner, mut own) = (REALS.take(len), COMPLEX.take(given.len()));
+            own.iter_mut().zip(&given).zip(spectrum).for_each(|((own, v), s)| *own = v * s.conj());
+            self.transform.inverse(&mut own, &mut inner);
+            inner[n..].fill(0.0);
+            self.transform.forward_into(&mut inner, &mut own);
+            own
+        };
+        let (mut sum, less) = rayon::join(|| product(first), || product(second));
+        let scale = 1.0 / (self.x[0] * len as f64 * len as f64);
+        for (k, (value, less)) in sum.iter_mut().zip(less.iter()).enumerate() {
+            *value = (*value * first[k] - less * second[k]) * scale;
+        }
+        let mut out = vec![0.0; len];
+        self.transform.inverse(&mut sum, &mut out);
         out.truncate(n);
-        out.iter_mut().zip(less).for_each(|(o, w)| *o = (*o - w) / self.x[0]);
         out
     }
 
     /// Diagonal of `A T^{-1} Aᵀ` for the causal filter with these taps: entry `t` for `t < n`.
     pub(crate) fn causal_variances(&self, taps: &[f64]) -> Vec<f64> {
-        let n = self.x.len();
-        let sums = |vector: &[f64]| {
-            let mut product = crate::transform::fourier::convolve(taps, vector, n);
+        let (n, len) = (self.x.len(), self.transform.len() as f64);
+        let filter = self.transform.spectrum(&taps[..taps.len().min(n)]);
+        let sums = |spectrum: &[Complex<f64>]| {
+            let mut product: Vec<_> = filter.iter().zip(spectrum).map(|(a, b)| a * b / len).collect();
+            let mut answers = vec![0.0; self.transform.len()];
+            self.transform.inverse(&mut product, &mut answers);
+            answers.truncate(n);
             let mut sum = 0.0;
-            for value in &mut product {
+            for value in &mut answers {
                 sum += *value * *value;
                 *value = sum;
             }
-            product
+            answers
         };
-        let (mut total, less) = rayon::join(|| sums(&self.x), || sums(&shifted(&self.x)));
+        let [first, second] = &self.spectra;
+        let (mut total, less) = rayon::join(|| sums(first), || sums(second));
         // The difference of two running sums may end below zero.
         total.iter_mut().zip(less).for_each(|(v, w)| *v = ((*v - w) / self.x[0]).max(0.0));
         total
@@ -119,70 +174,99 @@ fn semi_infinite(symbol: &[f64], n: usize, wide: &RealFourier) -> Vec<f64> {
     signal
 }
 
-/// `T^{-1}e_0` by conjugate gradients with T. Chan's circulant preconditioner, from that of the infinite matrix where it
-/// is nearer than nothing. `wide` has an even length of at least `2n`.
-fn conjugate_gradients(r: &[f64], wide: &RealFourier) -> Option<Vec<f64>> {
-    let n = r.len();
-    // Embed T in a circulant.
-    let len = wide.len();
-    let mut signal = r.to_vec();
-    signal.resize(len, 0.0);
-    for m in 1..n {
-        signal[len - m] = r[m];
-    }
-    let symbol: Vec<f64> = wide.forward(&mut signal).iter().map(|c| c.re).collect();
-    // Closest circulant in the Frobenius norm.
-    let narrow = RealFourier::new(n);
-    let mut closest: Vec<f64> =
-        (0..n).map(|m| ((n - m) as f64 * r[m] + m as f64 * if m == 0 { 0.0 } else { r[n - m] }) / n as f64).collect();
-    let preconditioner: Vec<f64> = narrow.forward(&mut closest).iter().map(|c| 1.0 / c.re.max(r[0] * 1e-12)).collect();
+/// A symmetric Toeplitz matrix in a circulant.
+struct Embedded<'a> {
+    /// Its first row.
+    r: &'a [f64],
+    /// Of an even length of at least twice as many.
+    wide: RealFourier,
+    /// Half spectrum of the circulant.
+    symbol: Vec<f64>,
+}
 
-    let multiply = |v: &[f64], image: &mut [f64]| {
-        image[..n].copy_from_slice(v);
-        image[n..].fill(0.0);
-        wide.filter_in_place(image, |k| Complex::new(symbol[k], 0.0));
-    };
-    let precondition = |v: &[f64], z: &mut [f64]| {
-        z.copy_from_slice(v);
-        narrow.filter_in_place(z, |k| Complex::new(preconditioner[k], 0.0));
-    };
-    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+impl<'a> Embedded<'a> {
+    fn new(r: &'a [f64], wide: RealFourier) -> Self {
+        let len = wide.len();
+        let mut signal = r.to_vec();
+        signal.resize(len, 0.0);
+        for m in 1..r.len() {
+            signal[len - m] = r[m];
+        }
+        let symbol = wide.forward(&mut signal).iter().map(|c| c.re).collect();
+        Self { r, wide, symbol }
+    }
 
-    let (mut x, mut image) = (semi_infinite(&symbol, n, wide), signal);
-    multiply(&x, &mut image);
-    let mut residual: Vec<f64> = image[..n].iter().map(|v| -v).collect();
-    residual[0] += 1.0;
-    let mut square = dot(&residual, &residual);
-    if square.is_nan() || square >= 1.0 {
-        x.fill(0.0);
-        residual.fill(0.0);
-        residual[0] = 1.0;
-        square = 1.0;
+    /// `T v`, and what is of no use behind it.
+    fn multiply(&self, v: &[f64], image: &mut [f64]) {
+        image[..v.len()].copy_from_slice(v);
+        image[v.len()..].fill(0.0);
+        self.wide.filter_in_place(image, |k| Complex::new(self.symbol[k], 0.0));
     }
-    let (mut z, mut direction, mut rho) = (vec![0.0; n], vec![0.0; n], 1.0);
-    for _ in 0..200 {
-        if square < 1e-26 {
-            break;
-        }
-        precondition(&residual, &mut z);
-        let next = dot(&residual, &z);
-        let beta = next / rho;
-        rho = next;
-        for i in 0..n {
-            direction[i] = z[i] + beta * direction[i];
-        }
-        multiply(&direction, &mut image);
-        let step = rho / dot(&direction, &image);
-        if !step.is_finite() || step <= 0.0 {
-            return None;
-        }
-        for i in 0..n {
-            x[i] += step * direction[i];
-            residual[i] -= step * image[i];
-        }
-        square = dot(&residual, &residual);
+
+    /// `e_0 − T x`.
+    fn missing(&self, x: &[f64]) -> Vec<f64> {
+        let mut image = REALS.take(self.wide.len());
+        self.multiply(x, &mut image);
+        let mut missing: Vec<f64> = image[..x.len()].iter().map(|v| -v).collect();
+        missing[0] += 1.0;
+        missing
     }
-    (square < 1e-20 && x[0] > 0.0).then_some(x)
+
+    /// `x` near `T^{-1}e_0` and what it misses, by conjugate gradients with T. Chan's circulant preconditioner, from `start`
+    /// where it is nearer than nothing, until what it misses has the square `enough`.
+    fn conjugate_gradients(&self, start: Vec<f64>, enough: f64) -> Option<(Vec<f64>, Vec<f64>)> {
+        let (r, n) = (self.r, self.r.len());
+        // Closest circulant in the Frobenius norm.
+        let narrow = RealFourier::new(n);
+        let mut closest: Vec<f64> = (0..n)
+            .map(|m| ((n - m) as f64 * r[m] + m as f64 * if m == 0 { 0.0 } else { r[n - m] }) / n as f64)
+            .collect();
+        let preconditioner: Vec<f64> =
+            narrow.forward(&mut closest).iter().map(|c| 1.0 / c.re.max(r[0] * 1e-12)).collect();
+        let precondition = |v: &[f64], z: &mut [f64]| {
+            z.copy_from_slice(v);
+            narrow.filter_in_place(z, |k| Complex::new(preconditioner[k], 0.0));
+        };
+
+        let mut residual = self.missing(&start);
+        let mut x = start;
+        let mut left = square(&residual);
+        if left.is_nan() || left >= 1.0 {
+            x.fill(0.0);
+            residual.fill(0.0);
+            residual[0] = 1.0;
+            left = 1.0;
+        }
+        let mut image = REALS.take(self.wide.len());
+        let (mut z, mut direction, mut rho) = (vec![0.0; n], vec![0.0; n], 1.0);
+        for _ in 0..200 {
+            if left < enough {
+                break;
+            }
+            precondition(&residual, &mut z);
+            let next = dot(&residual, &z);
+            let beta = next / rho;
+            rho = next;
+            for i in 0..n {
+                direction[i] = z[i] + beta * direction[i];
+            }
+            self.multiply(&direction, &mut image);
+            let step = rho / dot(&direction, &image[..n]);
+            if !step.is_finite() || step <= 0.0 {
+                return None;
+            }
+            for i in 0..n {
+                x[i] += step * direction[i];
+                residual[i] -= step * image[i];
+            }
+            left = square(&residual);
+        }
+        Some((x, residual))
+    }
+}
+
+fn square(v: &[f64]) -> f64 {
+    dot(v, v)
 }
 
 #[cfg(test)]
@@ -193,11 +277,16 @@ mod tests {
         (0..n).map(|m| 0.9f64.powi(m as i32) + if m == 0 { 0.5 } else { 0.3 / (m as f64 + 1.0) }).collect()
     }
 
+    fn inverse_of(r: &[f64]) -> Option<ToeplitzInverse> {
+        let circle = RealFourier::new(2 * r.len());
+        ToeplitzInverse::new(r, &Embedded::new(r, circle.clone()).symbol, &circle)
+    }
+
     #[test]
     fn inverse_times_matrix_is_identity() {
         let n = 60;
         let r = row(n);
-        let inverse = ToeplitzInverse::new(&r).unwrap();
+        let inverse = inverse_of(&r).unwrap();
         for j in [0, 1, 29, 59] {
             let column: Vec<f64> = (0..n).map(|i| r[i.abs_diff(j)]).collect();
             for (i, value) in inverse.apply(&column).iter().enumerate() {
@@ -235,8 +324,13 @@ mod tests {
             (0..700).map(|m| if m == 0 { 10.01 } else { (10.0 - f64::from(m)).max(0.0) }).collect();
         for r in [row(700), triangle] {
             let wide = RealFourier::new(fast_len(2 * r.len()));
-            let (a, b) = (levinson(&r).unwrap(), conjugate_gradients(&r, &wide).unwrap());
-            assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-9));
+            let matrix = Embedded::new(&r, wide.clone());
+            let a = levinson(&r).unwrap();
+            let (b, _) = matrix.conjugate_gradients(vec![0.0; 700], SOLVED).unwrap();
+            let (near, residual) = matrix.conjugate_gradients(vec![0.0; 700], 1e-9).unwrap();
+            assert!(near.iter().zip(&a).any(|(a, b)| (a - b).abs() > 1e-8));
+            let c = ToeplitzInverse::of_column(near, wide.clone()).refined(residual, &matrix).unwrap().x;
+            assert!(a.iter().zip(&b).zip(&c).all(|((a, b), c)| (a - b).abs() < 1e-9 && (a - c).abs() < 1e-9));
         }
         assert!(levinson(&[1.0, 2.0, 0.0]).is_none());
     }

@@ -35,35 +35,22 @@ pub fn root_diagonal(workload: &Workload, weights: Option<&[f64]>) -> Result<Vec
 }
 
 impl Line {
-    /// A lower bound of the diagonal of `S`; the diagonal itself of ranges with cells, and of running sums with cells, and
-    /// nearly that with a few others.
+    /// The diagonal of `S` of ranges with cells, and of running sums with cells; of both, and with a few other queries, nearly
+    /// that, and of more a lower bound: what is left out of `W` is not negative.
     ///
-    /// Roots are monotone, `L₁^{−1} ≥ L^{−1}`, and what is left out of `W` is not negative.
+    /// Of ranges and running sums together `W = second·L_θ^{−1}`, `L_θ` the second difference with the first entry `1 + θ`.
     fn root_diagonal(&self) -> Vec<f64> {
-        let n = self.len as f64;
-        let others = self.heaviest();
-        let of = |symmetry: Symmetry, second: f64| {
-            let root = second.sqrt();
-            if !others.is_empty() {
-                return self.with_others(symmetry, second, &others);
-            }
-            if self.cells == 0.0 {
-                return symmetry.inverse_root_diagonal(self.len).into_iter().map(|s| root * s).collect();
-            }
-            let value = |angle: f64| (root * root_value(angle)).hypot(self.cells.sqrt());
-            symmetry.diagonal(&symmetry.angles(self.len).map(value).collect::<Vec<_>>())
+        let second = self.ranges * (self.len as f64 + 1.0) + self.sums;
+        let first = self.ranges / (self.ranges + self.sums);
+        let (root, others) = (second.sqrt(), self.heaviest());
+        let Some(symmetry) = known_modes(first).filter(|_| others.is_empty()) else {
+            return self.by_poles(first, second, &others);
         };
-        let square = |diagonal: &Vec<f64>| diagonal.iter().map(|s| s * s).sum::<f64>();
-        let sines = || of(Symmetry::Sine, self.ranges * (n + 1.0) + self.sums);
-        let cosines = || of(Symmetry::Cosine, self.sums);
-        match (self.ranges > 0.0, self.sums > 0.0) {
-            (true, true) => {
-                let (sines, cosines) = (sines(), cosines());
-                if square(&sines) < square(&cosines) { cosines } else { sines }
-            }
-            (true, false) => sines(),
-            _ => cosines(),
+        if self.cells == 0.0 {
+            return symmetry.inverse_root_diagonal(self.len).into_iter().map(|s| root * s).collect();
         }
+        let value = |angle: f64| (root * root_value(angle)).hypot(self.cells.sqrt());
+        symmetry.diagonal(&symmetry.angles(self.len).map(value).collect::<Vec<_>>())
     }
 
     /// The heaviest of the other queries, the root of their weight in them.
@@ -83,35 +70,53 @@ impl Line {
         rows
     }
 
-    /// A lower bound of the diagonal of the root of `W₀ + RᵀR`, `W₀ = second·L^{−1} + cells` and R these rows.
+    /// A lower bound of the diagonal of the root of `W₀ + RᵀR`, `W₀ = second·L_θ^{−1} + cells` and R these rows.
     ///
     /// With `t^{−1/2} ≈ Σ_i w_i/(t + t_i)`, which is at most `1 + ε` times that, `A W^{−1} Σ_i w_i (W^{−1} + t_i)^{−1}/(1 + ε)` has norm 1
     /// at most, and stands for the polar factor. With `M = (1 + t W₀)^{−1}`, `(W^{−1} + t)^{−1}` is
     /// `W₀ M + M Rᵀ (1 + t R M Rᵀ)^{−1} R M`, of which no term is below zero. More than rounding is added to `t R M Rᵀ`, which rows
     /// that depend on each other leave without digits.
-    fn with_others(&self, symmetry: Symmetry, second: f64, rows: &[Vec<f64>]) -> Vec<f64> {
-        let values: Vec<f64> =
-            symmetry.angles(self.len).map(|angle| second * root_value(angle).powi(2) + self.cells).collect();
+    fn by_poles(&self, first: f64, second: f64, rows: &[Vec<f64>]) -> Vec<f64> {
+        // `L₁ ≤ L_θ ≤ L`.
+        let value = |angle: f64| second * root_value(angle).powi(2) + self.cells;
+        let ends = |symmetry: Symmetry| {
+            let values = symmetry.angles(self.len).map(value);
+            values.fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)))
+        };
+        let (least, most) = (ends(Symmetry::Sine).0, ends(Symmetry::Cosine).1);
         let added: f64 = rows.iter().map(|row| dot(row, row)).sum();
-        let (least, most) = values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
         let poles = Poles::within((1.0 - 1e-9) / (most + added), (1.0 + 1e-9) / least, DEVIATION);
         let pairs = || poles.shifts.iter().zip(&poles.factors);
-        let root = |v: &f64| pairs().map(|(shift, factor)| factor * v / (1.0 + shift * v)).sum();
-        let mut diagonal = symmetry.diagonal(&values.iter().map(root).collect::<Vec<f64>>());
+        let modes = known_modes(first);
+        let mut diagonal = modes.map_or_else(
+            || vec![0.0; self.len],
+            |symmetry| {
+                let root = |v: f64| pairs().map(|(shift, factor)| factor * v / (1.0 + shift * v)).sum();
+                symmetry.diagonal(&symmetry.angles(self.len).map(|angle| root(value(angle))).collect::<Vec<f64>>())
+            },
+        );
         // Two at once: as many arrays of all cells as rows are held by each.
         for some in pairs().collect::<Vec<_>>().chunks(PAIR) {
-            let of_pole = |(shift, factor): &(&f64, &f64)| {
+            let of_pole = |(shift, _): &(&f64, &f64)| {
                 let (alpha, beta) = (1.0 + *shift * self.cells, *shift * second);
-                let smoothed: Vec<Vec<f64>> = rows.iter().map(|row| smoothed(symmetry, alpha, beta, row)).collect();
+                let smoothed: Vec<Vec<f64>> = rows.iter().map(|row| smoothed(first, alpha, beta, row)).collect();
                 let mut shared = Matrix::from_fn(rows.len(), rows.len(), |a, b| *shift * dot(&rows[a], &smoothed[b]));
                 let rounded = LOST * (0..rows.len()).map(|a| shared[(a, a)]).sum::<f64>();
                 add_to_diagonal(&mut shared, |_| 1.0 + rounded);
-                let lower = invert_lower(&cholesky(&shared)?);
-                let columns = Matrix::from_fn(rows.len(), self.len, |a, j| smoothed[a][j]);
-                Some(squared_images(&lower, &columns).into_iter().map(|square| *factor * square).collect::<Vec<_>>())
+                let mut own = vec![0.0; self.len];
+                if modes.is_none() {
+                    let of_base = |v: f64| (self.cells + second * v) / alpha;
+                    own = inverse_diagonal(first, alpha, beta, self.len).into_iter().map(of_base).collect();
+                }
+                // Without the rows it is below that.
+                if let Some(lower) = cholesky(&shared).map(|factor| invert_lower(&factor)) {
+                    let columns = Matrix::from_fn(rows.len(), self.len, |a, j| smoothed[a][j]);
+                    own.iter_mut().zip(squared_images(&lower, &columns)).for_each(|(own, square)| *own += square);
+                }
+                own
             };
-            for own in some.par_iter().map(of_pole).collect::<Vec<_>>().into_iter().flatten() {
-                diagonal.iter_mut().zip(own).for_each(|(slot, more)| *slot += more);
+            for (own, (_, factor)) in some.par_iter().map(of_pole).collect::<Vec<_>>().iter().zip(some) {
+                diagonal.iter_mut().zip(own).for_each(|(slot, more)| *slot += *factor * more);
             }
         }
         // No entry of a root is above that of its square.
@@ -120,16 +125,40 @@ impl Line {
     }
 }
 
-/// `(α + β L^{−1})^{−1} row`, or of `L₁`: `x = (α L + β)^{−1} row` by two sweeps, pivots without subtraction, and `(row − β x)/α`.
-fn smoothed(symmetry: Symmetry, alpha: f64, beta: f64, row: &[f64]) -> Vec<f64> {
-    let mut excess = if symmetry == Symmetry::Cosine { 0.0 } else { alpha };
+/// The symmetry of the modes of `L_θ`, where they have one.
+fn known_modes(first: f64) -> Option<Symmetry> {
+    match first {
+        0.0 => Some(Symmetry::Cosine),
+        1.0 => Some(Symmetry::Sine),
+        _ => None,
+    }
+}
+
+/// Pivots of `α L_θ + β` from the first cell on, less `α + β`, by which nothing is subtracted.
+fn excesses(first: f64, alpha: f64, beta: f64, len: usize) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(first * alpha), move |excess| {
+        let own = beta + excess;
+        Some(alpha * own / (alpha + own))
+    })
+    .take(len)
+}
+
+/// The diagonal of `(α L_θ + β)^{−1}`.
+fn inverse_diagonal(first: f64, alpha: f64, beta: f64, len: usize) -> Vec<f64> {
+    let mut diagonal: Vec<f64> = excesses(first, alpha, beta, len).collect();
+    for (slot, after) in diagonal.iter_mut().rev().zip(excesses(1.0, alpha, beta, len)) {
+        *slot = (beta + *slot + after).recip();
+    }
+    diagonal
+}
+
+/// `(α + β L_θ^{−1})^{−1} row`: `x = (α L_θ + β)^{−1} row` by two sweeps, and `(row − β x)/α`.
+fn smoothed(first: f64, alpha: f64, beta: f64, row: &[f64]) -> Vec<f64> {
     let mut pivots = Vec::with_capacity(row.len());
     let mut x = Vec::with_capacity(row.len());
     let mut carried = 0.0;
-    for value in row {
-        let own = beta + excess;
-        let pivot = alpha + own;
-        excess = alpha * own / pivot;
+    for (value, excess) in row.iter().zip(excesses(first, alpha, beta, row.len())) {
+        let pivot = alpha + beta + excess;
         carried += value;
         x.push(carried);
         carried *= alpha / pivot;

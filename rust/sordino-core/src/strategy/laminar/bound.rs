@@ -180,9 +180,18 @@ fn polar(from: &[f64], to: &[f64], own: f64) -> Option<Vec<Turn>> {
             matrix[(i, j)] = image(i, j) - to(i) * from[j] - to(i) * backwards[j] + to(i) * met * from[j];
         }
     }
-    let (left, values, right) = thin_singular(&matrix)?;
     // What is taken off would come back from rounding, as large as that of the whole.
     let whole = (0..k).map(|j| image(j, j)).fold(own, f64::max);
+    if let [first, second] = *from {
+        // One direction is left, and its image.
+        let turned = [0, 1, 2].map(|i| matrix[(i, 1)] * first - matrix[(i, 0)] * second);
+        let length = turned.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let kept = length > TRUSTED * whole;
+        return kept.then(|| {
+            [-second, first].iter().zip(turned).map(|(d, t)| (t * d / length, turned[2] * d / length)).collect()
+        });
+    }
+    let (left, values, right) = thin_singular(&matrix)?;
     if values[k - 2].is_nan() || values[k - 2] <= TRUSTED * whole {
         return None;
     }

@@ -6,9 +6,13 @@ use super::forest::{Forest, NONE};
 use super::solve::Solver;
 use crate::minimize::limited_memory;
 use rayon::prelude::*;
+use std::ops::RangeInclusive;
 
-/// Evaluations of a search.
-const EVALUATIONS: usize = 150;
+/// Evaluations of a search, and nodes that are looked at in all: of many the last evaluations take off some 1e-6.
+const EVALUATIONS: RangeInclusive<usize> = 24..=150;
+const LOOKED_AT: usize = 3 << 22;
+/// Least curvature along a variable, relatively to the largest.
+const FLAT: f64 = 1e-12;
 /// Logits of shares that count for nothing, or for all.
 const MOST: f64 = 30.0;
 
@@ -65,8 +69,16 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         let each = taken.iter().zip(costs).map(|(t, cost)| if pure { t * t } else { t / cost });
         each.collect::<Vec<f64>>()
     };
+    // Leaves take all of what is left.
+    let inner: Vec<usize> = (0..forest.len()).filter(|v| !forest.is_leaf[*v]).collect();
+    let everywhere = |logits: &[f64]| {
+        let mut all = vec![0.0; forest.len()];
+        inner.iter().zip(logits).for_each(|(v, logit)| all[*v] = *logit);
+        all
+    };
+    let of_inner = |all: &[f64]| inner.iter().map(|v| all[*v]).collect::<Vec<f64>>();
     let evaluate = |logits: &[f64]| {
-        let (taken, left, shares) = taken(forest, logits);
+        let (taken, left, shares) = taken(forest, &everywhere(logits));
         let solver = Solver::new(forest, gram(&taken));
         let value: f64 = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
         let slopes = solver.slopes(forest, weights);
@@ -76,21 +88,29 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         for v in (0..forest.len()).rev() {
             let own = slopes[v] * if pure { 2.0 * taken[v] } else { costs[v].recip() } / scale;
             let of_left = own * shares[v] + of_children[v] * (1.0 - shares[v]);
-            if !forest.is_leaf[v] {
-                slope[v] = left[v] * (own - of_children[v]) * shares[v] * (1.0 - shares[v]) / value;
-            }
+            slope[v] = left[v] * (own - of_children[v]) * shares[v] * (1.0 - shares[v]) / value;
             if let Some(slot) = of_children.get_mut(forest.parent[v] as usize) {
                 *slot += of_left;
             }
         }
-        (value.ln(), slope)
+        (value.ln(), of_inner(&slope))
     };
     let mut starts = vec![levels(forest, weights)];
     if pure || costs.iter().any(|cost| *cost > 1.0) {
         // Not convex, or far from what the levels say: a little, and nearly nothing, for all nodes above the leaves.
         starts.extend([-1.0, -3.0, -5.0].map(|logit| vec![logit; forest.len()]));
     }
-    let found: Vec<_> = starts.into_par_iter().map(|start| limited_memory(evaluate, start, EVALUATIONS)).collect();
+    let evaluations = (LOOKED_AT / forest.len()).clamp(*EVALUATIONS.start(), *EVALUATIONS.end());
+    let descend = |start: Vec<f64>| {
+        // Shares of a node change the errors below it: the fewer there are, the less curved they are.
+        let solver = Solver::new(forest, gram(&taken(forest, &start).0));
+        let mut below: Vec<f64> = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).collect();
+        forest.add_up(&mut below);
+        let most = below.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let curvatures: Vec<f64> = inner.iter().map(|v| (below[*v] / most).max(FLAT)).collect();
+        limited_memory(evaluate, of_inner(&start), &curvatures, evaluations)
+    };
+    let found: Vec<_> = starts.into_par_iter().map(descend).collect();
     let (logits, _) = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a start");
-    gram(&taken(forest, &logits).0)
+    gram(&taken(forest, &everywhere(&logits)).0)
 }
