@@ -14,6 +14,7 @@ from sordino.workloads import (
     AllRanges,
     Convolution,
     ExponentialSmoothing,
+    GroupBy,
     Kronecker,
     Matrix,
     RunningSum,
@@ -38,6 +39,8 @@ WORKLOADS = [
     Matrix(RNG.integers(0, 2, (40, 30)).astype(float)),
     Matrix(RNG.normal(size=(3, 50))),
     Matrix(RNG.normal(size=(1, 9))),
+    GroupBy([np.arange(60), np.arange(60) // 7, np.arange(60) // 21]),
+    GroupBy([np.arange(60) // 30, np.zeros(60, dtype=int)]),
 ]
 REQUESTS = [
     (GAUSSIAN, {}),
@@ -153,6 +156,15 @@ def test_gaussian_noise_is_not_fitted_where_its_bound_is_above_laplace_noise(rul
     assert plan.mechanism == "p-identity-laplace"
     assert {"fourier-gaussian", "square-root-gaussian", "balanced-gaussian"} <= set(ruled_out)
     assert plan.fit.bounds[0].value * plan.fit.tie >= plan.rmse
+
+
+def test_noise_on_answers_is_not_fitted_where_columns_are_longer_than_rows(ruled_out):
+    labels = np.arange(60)
+    for workload, out in [(GroupBy([labels, labels // 7, labels // 21]), True), (GroupBy([labels // 30]), False)]:
+        ruled_out.clear()
+        plan = so.plan(workload, privacy=GAUSSIAN)
+        assert ("output-gaussian" in ruled_out) == out
+        assert (plan.mechanism == "output-gaussian") == (not out)
 
 
 def test_searches_of_pure_noise_are_not_made_where_gaussian_noise_has_less_error(monkeypatch):

@@ -14,7 +14,7 @@ from sordino.accuracy.diagonal_bound import diagonal_mean
 from sordino.accuracy.factorizations import dense
 from sordino.accuracy.nuclear_norms import singular_mean
 from sordino.mechanisms.linear import fitting
-from sordino.workloads import Union
+from sordino.workloads import AllRanges, RunningSum, Union
 from sordino.workloads.recognition import recognised
 
 ONE = so.GaussianDP(mu=1.0)
@@ -220,6 +220,42 @@ def test_no_level_of_equal_groups_is_worse_than_another(privacy, known_noise):
     truth = np.concatenate([np.bincount(label, x) for label in workload.labels])
     release = worst.release(x)
     assert (np.abs(release.values - truth) <= 11.0 * release.stderr).all()
+
+
+@pytest.mark.parametrize("seed", [2, 4, 11])
+def test_chains_of_groups_with_uneven_weights_are_searched_for_twice(seed):
+    """Errors that a search without curvatures, of as many evaluations, ends at; from some starts it ends above."""
+    sizes = np.arange(1, 41)
+    chain = [np.where(np.arange(40) < size, 0, -1) for size in sizes]
+    weights = (10.0 ** np.random.default_rng(seed).uniform(-1.0, 1.0, 40)).tolist()
+    workload = so.GroupBy(chain, weights=weights)
+    plan = so.plan(workload, so.GaussianDP(mu=1.0), mechanism="laminar-gaussian")
+    assert plan.fit.ideal_rmse <= {2: 5.87179, 4: 8.87126, 11: 6.34158}[seed] * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("cells", [512, 513, 1024, 1025])
+def test_nested_groups_with_weights_of_any_number_of_cells(cells):
+    """A balanced root, which serves up to 1,024 cells, has .5 per cent more error than one weight a group."""
+    labels, blocks = np.arange(cells), int(math.sqrt(cells))
+    rising = np.minimum((np.sqrt(labels / cells) * blocks).astype(int), blocks - 1)
+    plan = so.plan(so.GroupBy([labels, rising, 0 * labels], weights=[1.0, 3.0, 10.0]), so.GaussianDP(mu=1.0))
+    assert 1.0 <= plan.optimality <= 1.002
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 1.0, 1e3])
+def test_the_bound_of_ranges_and_sums_is_that_of_both(ratio):
+    """Of 1,025 cells: it was that of either, and the error up to 1.02 above."""
+    cells = 1025
+    weights = [1.0, ratio * cells / 2]
+    both = so.plan(Union([AllRanges(cells), RunningSum(cells)], weights=weights), so.GaussianDP(mu=1.0))
+    assert 1.0 <= both.optimality <= 1.006
+
+
+@pytest.mark.parametrize("cells", [9_000, 2**17 + 5])
+def test_sums_beside_very_many_cells_are_refused(cells):
+    labels = np.arange(cells)
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="up to 8,192 cells"):
+        so.plan(so.GroupBy([labels // 4096]), so.PureDP(epsilon=1.0), mechanism="p-identity-laplace")
 
 
 def test_products_within_products_are_one():

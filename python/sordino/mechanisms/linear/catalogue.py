@@ -311,8 +311,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("optimal-gaussian", "optimal", "gaussian", factored=True),
     # Behind what is searched for where that is quick: nearly as good, at every size.
     Mechanism("weighted-tree-laplace", "weighted-tree", "laplace"),
-    Mechanism("balanced-gaussian", "balanced", "gaussian", factored=True),
     *_pair("laminar"),
+    Mechanism("balanced-gaussian", "balanced", "gaussian", factored=True),
     *_pair("split"),
     Mechanism("residual-gaussian", "residual", "gaussian"),
     *_pair("dense-rescaled", automatic=False, factored=True),

@@ -81,6 +81,18 @@ class Floors:
             least = max(least, of_one * spectral_roots(workload))
         return least
 
+    def _of_answers(self, law: Law, fits: Sequence[LinearFit]) -> float:
+        """Return the least error of noise on the answers: no less than the root mean square of the columns' norms.
+
+        It is known from the error of noise on the cells, whose variances are the squares of the rows' norms.
+        """
+        core = self._request.workload.core
+        cells = next((fit for fit in fits if fit.mechanism.strategy == "identity"), None)
+        if cells is None or self._request.workload.answer_weights() is not None:
+            return 0.0
+        square = (cells.rmse / cells.door.noise) ** 2
+        return self.of_one(law) * math.sqrt(square * core.answers_len / (core.input_len or math.inf))
+
     def rule_out(self, mechanism: Mechanism, fits: Sequence[LinearFit]) -> bool:
         """Return whether fitting takes long and cannot change what is taken: not by more than a hair."""
         request = self._request
@@ -91,10 +103,12 @@ class Floors:
             return False
         if mechanism.name == "residual-gaussian" and any(map(_knows_rests, fits)):
             return True
+        best = min(known, key=lambda fit: fit.error(request.objective))
+        if mechanism.strategy == "output" and self._of_answers(mechanism.law, known) >= best.error(request.objective):
+            return True
         worse = mechanism.law == "laplace" and self.of_one("laplace") > self.of_one("gaussian")
         if cells <= LONG and not (worse and mechanism.searched(request.workload)):
             return False
-        best = min(known, key=lambda fit: fit.error(request.objective))
         simpler = MECHANISMS.index(mechanism) < MECHANISMS.index(best.mechanism)
         # What is better by less than a tie is not taken, but may let go of something simpler in a tie with the best.
         alone = least_error(sorted(known, key=lambda fit: MECHANISMS.index(fit.mechanism)), request.objective) is best

@@ -474,6 +474,10 @@ def _beside_cells(
         except UnsupportedMechanismError:
             if cells > WRITTEN:
                 raise
+    if cells * cells > MOST_ENTRIES:
+        raise UnsupportedMechanismError(
+            f"weighted sums beside the cells are searched for up to {math.isqrt(MOST_ENTRIES):,} cells"
+        )
     rows = _one(workload) if rows is None else rows
     found = _core.p_identity(rows, starts, alone, (most_uneven, steps), search.report)
     return _found(search, search.note(found))

@@ -11,6 +11,8 @@ use std::ops::RangeInclusive;
 /// Evaluations of a search, and nodes that are looked at in all: of many the last evaluations take off some 1e-6.
 const EVALUATIONS: RangeInclusive<usize> = 24..=150;
 const LOOKED_AT: usize = 3 << 22;
+/// Nodes up to which a second search takes no time, without curvatures: of chains of groups either may end up to 5e-4 above.
+const FEW: usize = 1 << 13;
 /// Least curvature along a variable, relatively to the largest.
 const FLAT: f64 = 1e-12;
 /// Logits of shares that count for nothing, or for all.
@@ -101,16 +103,22 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         starts.extend([-1.0, -3.0, -5.0].map(|logit| vec![logit; forest.len()]));
     }
     let evaluations = (LOOKED_AT / forest.len()).clamp(*EVALUATIONS.start(), *EVALUATIONS.end());
-    let descend = |start: Vec<f64>| {
+    let curvatures = |start: &[f64]| {
         // Shares of a node change the errors below it: the fewer there are, the less curved they are.
-        let solver = Solver::new(forest, gram(&taken(forest, &start).0));
+        let solver = Solver::new(forest, gram(&taken(forest, start).0));
         let mut below: Vec<f64> = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).collect();
         forest.add_up(&mut below);
         let most = below.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let curvatures: Vec<f64> = inner.iter().map(|v| (below[*v] / most).max(FLAT)).collect();
-        limited_memory(evaluate, of_inner(&start), &curvatures, evaluations)
+        inner.iter().map(|v| (below[*v] / most).max(FLAT)).collect::<Vec<f64>>()
     };
-    let found: Vec<_> = starts.into_par_iter().map(descend).collect();
+    let mut searches: Vec<_> = starts.iter().map(|start| (start, curvatures(start))).collect();
+    if forest.len() <= FEW {
+        searches.extend(starts.iter().map(|start| (start, vec![1.0; inner.len()])));
+    }
+    let descend = |(start, curvatures): (&Vec<f64>, Vec<f64>)| {
+        limited_memory(evaluate, of_inner(start), &curvatures, evaluations)
+    };
+    let found: Vec<_> = searches.into_par_iter().map(descend).collect();
     let (logits, _) = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a start");
     gram(&taken(forest, &everywhere(&logits)).0)
 }
