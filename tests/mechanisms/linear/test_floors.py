@@ -167,6 +167,15 @@ def test_noise_on_answers_is_not_fitted_where_columns_are_longer_than_rows(ruled
         assert (plan.mechanism == "output-gaussian") == (not out)
 
 
+def test_noise_on_answers_may_be_the_least_where_records_move():
+    """All columns are long, and near each other: what is long in them is the total, which does not change."""
+    labels = np.arange(60)
+    workload = GroupBy([labels, 0 * labels], weights=[1.0, 1000.0])
+    plan = so.plan(workload, privacy=GAUSSIAN, unit=so.ReplaceOne())
+    answers = so.plan(workload, privacy=GAUSSIAN, unit=so.ReplaceOne(), mechanism="output")
+    assert plan.rmse <= answers.rmse * plan.fit.tie
+
+
 def test_searches_of_pure_noise_are_not_made_where_gaussian_noise_has_less_error(monkeypatch):
     monkeypatch.setattr(floors, "LONG", math.inf)
     for workload in (AllRanges(1500), ExponentialSmoothing(0.99, 3000)):

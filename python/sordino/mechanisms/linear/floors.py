@@ -14,6 +14,7 @@ from sordino.mechanisms.linear.catalogue import LONG_AXIS, MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
 from sordino.privacy.guarantees import GaussianDP, PureDP
+from sordino.privacy.units import ReplaceOne
 from sordino.workloads import Filter, Histogram
 
 __all__ = ["LONG", "USUAL_CELLS", "Floors"]
@@ -84,11 +85,12 @@ class Floors:
     def _of_answers(self, law: Law, fits: Sequence[LinearFit]) -> float:
         """Return the least error of noise on the answers: no less than the root mean square of the columns' norms.
 
-        It is known from the error of noise on the cells, whose variances are the squares of the rows' norms.
+        It is known from the error of noise on the cells, whose variances are the squares of the rows' norms. Where
+        records move, columns count by their differences, of which it says nothing.
         """
-        core = self._request.workload.core
+        request, core = self._request, self._request.workload.core
         cells = next((fit for fit in fits if fit.mechanism.strategy == "identity"), None)
-        if cells is None or self._request.workload.answer_weights() is not None:
+        if cells is None or isinstance(request.unit, ReplaceOne) or request.workload.answer_weights() is not None:
             return 0.0
         square = (cells.rmse / cells.door.noise) ** 2
         return self.of_one(law) * math.sqrt(square * core.answers_len / (core.input_len or math.inf))
