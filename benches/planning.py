@@ -36,6 +36,17 @@ def _labels() -> NDArray[np.int64]:
     return np.stack([np.arange(places), districts, districts // 137, districts // 2740])
 
 
+def _districts() -> list[NDArray[np.int64]]:
+    """Random cuts of the line, of each level a fifth of those of the level below: no two groups alike."""
+    rng, starts = np.random.default_rng(0), np.arange(_cells())
+    levels = [starts]
+    while len(starts) > 4:
+        kept = np.sort(rng.choice(len(starts) - 1, len(starts) // 5, replace=False) + 1)
+        starts = np.r_[0, starts[kept]]
+        levels.append(np.searchsorted(starts, np.arange(_cells()), side="right") - 1)
+    return levels
+
+
 def _ours(job: str) -> Callable[[], object]:
     n, labels = _cells(), _labels()
     asked: dict[str, Callable[[], so.workloads.Workload]] = {
@@ -43,7 +54,10 @@ def _ours(job: str) -> Callable[[], object]:
         "running sums": lambda: so.RunningSum(n),
         "windows of 168": lambda: so.SlidingWindow(168, n),
         "exponential smoothing, decay .99": lambda: so.ExponentialSmoothing(0.99, n),
+        "a decay over the whole series": lambda: so.ExponentialSmoothing(1.0 - 4.0 / n, n),
+        "one over the root of the age": lambda: so.workloads.PolynomialDecay(0.5, n),
         "a hierarchy of uneven groups": lambda: so.GroupBy(labels),
+        "nine levels of random districts": lambda: so.GroupBy(_districts()),
         "boxes of two axes": lambda: so.Kronecker([so.AllRanges(2 ** ((n.bit_length() - 1) // 2))] * 2),
         "a live running sum": lambda: so.Continual(so.RunningSum(_steps())),
         "512 running sums": lambda: so.RunningSum(512),
@@ -100,7 +114,15 @@ _BASELINES: dict[str, tuple[str, Callable[[], object]]] = {
 }
 # Of few cells strategies are searched for, step by step.
 _SEARCHED = ("512 running sums", "4,096 running sums", "all ranges of 4,096 cells")
-_OTHERS = ("windows of 168", "exponential smoothing, decay .99", "boxes of two axes", *_SEARCHED)
+_OTHERS = (
+    "windows of 168",
+    "exponential smoothing, decay .99",
+    "a decay over the whole series",
+    "one over the root of the age",
+    "nine levels of random districts",
+    "boxes of two axes",
+    *_SEARCHED,
+)
 
 
 def _first(job: str, name: str) -> list[Row]:
