@@ -5,7 +5,7 @@
 //! convolution, and the diagonal of `A T^{-1} Aᵀ` for a filter `A` is two running sums of squares.
 
 use crate::linear_algebra::dot;
-use crate::scratch::{COMPLEX, REALS};
+use crate::scratch::REALS;
 use crate::transform::fourier::{RealFourier, fast_len};
 use num_complex::Complex;
 
@@ -74,26 +74,18 @@ impl ToeplitzInverse {
 
     /// `T^{-1}v`.
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
-        let (n, len) = (self.x.len(), self.transform.len());
-        let [first, second] = &self.spectra;
-        let given = self.transform.spectrum(v);
-        // L^T v correlates, L convolves; the first n entries between them.
+        let n = self.x.len();
+        // L^T v correlates, L convolves; both keep the first n entries. What is hard to invert has more digits if the
+        // difference is taken last.
         let product = |spectrum: &[Complex<f64>]| {
-            let (mut inner, mut own) = (REALS.take(len), COMPLEX.take(given.len()));
-            own.iter_mut().zip(&given).zip(spectrum).for_each(|((own, v), s)| *own = v * s.conj());
-            self.transform.inverse(&mut own, &mut inner);
-            inner[n..].fill(0.0);
-            self.transform.forward_into(&mut inner, &mut own);
-            own
+            let mut inner = self.transform.filter(v, |k| spectrum[k].conj());
+            inner.truncate(n);
+            self.transform.filter(&inner, |k| spectrum[k])
         };
-        let (mut sum, less) = rayon::join(|| product(first), || product(second));
-        let scale = 1.0 / (self.x[0] * len as f64 * len as f64);
-        for (k, (value, less)) in sum.iter_mut().zip(less.iter()).enumerate() {
-            *value = (*value * first[k] - less * second[k]) * scale;
-        }
-        let mut out = vec![0.0; len];
-        self.transform.inverse(&mut sum, &mut out);
+        let [first, second] = &self.spectra;
+        let (mut out, less) = rayon::join(|| product(first), || product(second));
         out.truncate(n);
+        out.iter_mut().zip(less).for_each(|(o, w)| *o = (*o - w) / self.x[0]);
         out
     }
 
