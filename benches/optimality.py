@@ -17,7 +17,8 @@ processes at a time; memory is what it takes at most. The planning of all pairs 
 form in plain Python. A size that is refused, or without a bound, is a goal missed. The picture is
 `pictures/optimality.png`.
 
-Run `python benches/optimality.py`, or a family alone: `python benches/optimality.py --section unions`.
+Run `python benches/optimality.py`, or a family alone: `python benches/optimality.py --section unions`; `--section picture`
+draws the picture without the rest.
 """
 
 import ctypes
@@ -318,13 +319,13 @@ def _either_row(series: Series, curves: dict[str, Curve]) -> Row:
     return Row(_what(series, "either", curve), shown, f"the better law alone; {beside}", worst, "≤ 1.01", met)
 
 
-def _measured(name: str) -> tuple[dict[str, Curve], dict[str, Errors]]:
-    """Return the plans of one series under each law, and the errors of peers."""
+def _measured(name: str, only: str | None = None) -> tuple[dict[str, Curve], dict[str, Errors]]:
+    """Return the plans of one series under each law, and the errors of peers; or the plans under one law alone."""
     series = next(series for series in CATALOGUE if series.name == name)
     curves: dict[str, Curve] = {law: [] for law in _LAWS}
     others: dict[str, Errors] = {"Gaussian": {}, "pure": {}}
     for size in series.run:
-        laws = [law for law in _LAWS if size <= _BOTH or law in others]
+        laws = [law for law in _LAWS if size <= _BOTH or law in others] if only is None else [only]
         try:
             workload = series.build(size)
         except so.SordinoError as error:
@@ -334,7 +335,7 @@ def _measured(name: str) -> tuple[dict[str, Curve], dict[str, Errors]]:
             continue
         for law in laws:
             curves[law].append(_point(workload, size, law))
-            if law in others:
+            if only is None and law in others:
                 others[law][size] = _peers(workload, size, law)
     return curves, others
 
@@ -362,6 +363,15 @@ def _all() -> list[Row]:
             rows += _rows(series, own, others)
     _draw(curves)
     return [*rows, *_longest_of_all(curves), *_against_plain_python()]
+
+
+def _picture() -> list[Row]:
+    """Draw the picture without what stands beside it."""
+    names = [series.name for series in CATALOGUE]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        found = pool.map(partial(_measured, only="Gaussian"), names)
+        _draw({name: curves for name, (curves, _) in zip(names, found, strict=True)})
+    return []
 
 
 def _against_plain_python() -> list[Row]:
@@ -459,4 +469,4 @@ def figures() -> list[Row]:
 
 if __name__ == "__main__":
     sections = {family: partial(_family, family) for family in _FAMILIES}
-    main({"all": _all, "plain Python": _against_plain_python, **sections}, figures)
+    main({"all": _all, "picture": _picture, "plain Python": _against_plain_python, **sections}, figures)
