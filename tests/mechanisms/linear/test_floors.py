@@ -167,6 +167,18 @@ def test_noise_on_answers_is_not_fitted_where_columns_are_longer_than_rows(ruled
         assert (plan.mechanism == "output-gaussian") == (not out)
 
 
+@pytest.mark.parametrize("privacy", [GAUSSIAN, so.PureDP(epsilon=1.0)])
+def test_noise_on_answers_has_no_less_error_than_its_floor(privacy):
+    """Groups of one and of two cells: noise on the answers has 1.22 times less error than noise on the cells."""
+    labels = np.repeat(np.arange(6000), np.tile([1, 2], 3000))
+    plan = so.plan(GroupBy([labels]), privacy=privacy)
+    answers = so.plan(GroupBy([labels]), privacy=privacy, mechanism="output")
+    cells = so.plan(GroupBy([labels]), privacy=privacy, mechanism="identity")
+    floor = floors.Floors(plan.fit.request)._of_answers(answers.fit.mechanism.law, [cells.fit])
+    assert 0.5 * answers.rmse <= floor <= answers.rmse * (1.0 + 1e-9)
+    assert plan.rmse <= answers.rmse * plan.fit.tie
+
+
 def test_noise_on_answers_may_be_the_least_where_records_move():
     """All columns are long, and near each other: what is long in them is the total, which does not change."""
     labels = np.arange(60)

@@ -92,7 +92,8 @@ class Floors:
         cells = next((fit for fit in fits if fit.mechanism.strategy == "identity"), None)
         if cells is None or isinstance(request.unit, ReplaceOne) or request.workload.answer_weights() is not None:
             return 0.0
-        square = (cells.rmse / cells.door.noise) ** 2
+        # Laplace noise of scale 1 has the variance 2.
+        square = (cells.rmse / cells.door.noise) ** 2 / (2.0 if cells.mechanism.law == "laplace" else 1.0)
         return self.of_one(law) * math.sqrt(square * core.answers_len / (core.input_len or math.inf))
 
     def rule_out(self, mechanism: Mechanism, fits: Sequence[LinearFit]) -> bool:
@@ -106,16 +107,17 @@ class Floors:
         if mechanism.name == "residual-gaussian" and any(map(_knows_rests, fits)):
             return True
         best = min(known, key=lambda fit: fit.error(request.objective))
-        if mechanism.strategy == "output" and self._of_answers(mechanism.law, known) >= best.error(request.objective):
-            return True
-        worse = mechanism.law == "laplace" and self.of_one("laplace") > self.of_one("gaussian")
-        if cells <= LONG and not (worse and mechanism.searched(request.workload)):
-            return False
         simpler = MECHANISMS.index(mechanism) < MECHANISMS.index(best.mechanism)
         # What is better by less than a tie is not taken, but may let go of something simpler in a tie with the best.
         alone = least_error(sorted(known, key=lambda fit: MECHANISMS.index(fit.mechanism)), request.objective) is best
         share = 1.0 / best.tie if simpler else best.tie if alone else _HAIR
-        return self.of(mechanism) * share >= best.error(request.objective)
+        enough = best.error(request.objective) / share
+        if mechanism.strategy == "output" and self._of_answers(mechanism.law, known) >= enough:
+            return True
+        worse = mechanism.law == "laplace" and self.of_one("laplace") > self.of_one("gaussian")
+        if cells <= LONG and not (worse and mechanism.searched(request.workload)):
+            return False
+        return self.of(mechanism) >= enough
 
 
 def _knows_rests(fit: LinearFit) -> bool:
