@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from harness import Row, amount, in_process, main, medians, noted, once, plural, quick, reported, versus
 from numpy.typing import NDArray
+from optimality_workloads import CATALOGUE
 from scipy.signal import lfilter
 
 import sordino as so
@@ -36,19 +37,9 @@ def _labels() -> NDArray[np.int64]:
     return np.stack([np.arange(places), districts, districts // 137, districts // 2740])
 
 
-def _districts() -> list[NDArray[np.int64]]:
-    """Random cuts of the line, of each level a fifth of those of the level below: no two groups alike."""
-    rng, starts = np.random.default_rng(0), np.arange(_cells())
-    levels = [starts]
-    while len(starts) > 4:
-        kept = np.sort(rng.choice(len(starts) - 1, len(starts) // 5, replace=False) + 1)
-        starts = np.r_[0, starts[kept]]
-        levels.append(np.searchsorted(starts, np.arange(_cells()), side="right") - 1)
-    return levels
-
-
 def _ours(job: str) -> Callable[[], object]:
     n, labels = _cells(), _labels()
+    districts = next(series for series in CATALOGUE if series.name == "random districts")
     asked: dict[str, Callable[[], so.workloads.Workload]] = {
         "all ranges": lambda: so.AllRanges(n),
         "running sums": lambda: so.RunningSum(n),
@@ -57,7 +48,7 @@ def _ours(job: str) -> Callable[[], object]:
         "a decay over the whole series": lambda: so.ExponentialSmoothing(1.0 - 4.0 / n, n),
         "one over the root of the age": lambda: so.workloads.PolynomialDecay(0.5, n),
         "a hierarchy of uneven groups": lambda: so.GroupBy(labels),
-        "nine levels of random districts": lambda: so.GroupBy(_districts()),
+        "nine levels of random districts": lambda: districts.build(n),
         "boxes of two axes": lambda: so.Kronecker([so.AllRanges(2 ** ((n.bit_length() - 1) // 2))] * 2),
         "a live running sum": lambda: so.Continual(so.RunningSum(_steps())),
         "512 running sums": lambda: so.RunningSum(512),
