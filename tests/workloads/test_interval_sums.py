@@ -36,7 +36,10 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("workload", SMALL.values(), ids=SMALL)
+FAR = {"far apart": Intervals([10, 250], [400, 300], 900), "far from the ends": Intervals([500], [700], 900)}
+
+
+@pytest.mark.parametrize("workload", (SMALL | FAR).values(), ids=SMALL | FAR)
 def test_the_same_intervals_of_fewer_cells(workload):
     A, cells = matrix(workload), workload.distinct_cells
     # Representatives: each column that is not zero, once for each run.
@@ -118,13 +121,28 @@ def test_many_intervals_are_answered_near_the_bound_and_not_from_noise_on_the_ce
         assert gaussian.rmse < 1.05 * diagonal_mean(workload.merged)
 
 
-def test_where_gaussian_noise_is_not_planned_the_plan_says_so():
-    workload = some(100_000, 2**17)
-    assert workload.merged.length > 46_340
+@pytest.mark.parametrize("count", [20_000, 100_000, 400_000])
+def test_many_intervals_of_many_cells_have_hardly_more_error_than_all_ranges(count):
+    """Weights of columns are in steps from 46,341 cells on: variances are those of the weights of answers."""
+    workload = some(count, 2**17)
     plan = so.plan(workload, so.GaussianDP(mu=1.0))
-    assert plan.fit.mechanism.law == "laplace" and "plan AllRanges, and ask for Release.sum" in plan.explain()
-    assert "AllRanges" not in so.plan(workload, PURE).explain()
-    assert "AllRanges" not in so.plan(some(100, 2**17), so.GaussianDP(mu=1.0)).explain()
+    assert plan.fit.mechanism.name == "balanced-gaussian"
+    assert plan.rmse < 1.003 * so.plan(so.AllRanges(workload.merged.length), so.GaussianDP(mu=1.0)).rmse
+    assert plan.rmse == pytest.approx(np.sqrt(np.mean(plan.fit.answers_stderr**2)), rel=1e-12)
+    assert plan.max_stderr == plan.fit.answers_stderr.max()
+    for k in (0, 1, count // 2):
+        row = np.zeros(2**17)
+        row[workload.first[k] : workload.last[k] + 1] = 1.0
+        weights = plan.fit.strategy.weights(row)
+        known = plan.fit.door.noise * np.linalg.norm(weights)
+        assert plan.fit.answers_stderr[k] == pytest.approx(known, rel=1e-9)
+
+
+def test_where_gaussian_noise_is_not_planned_the_plan_says_so():
+    for workload in (so.AllRanges(2**23 + 1), so.AllRanges(2**23 + 1) | so.Histogram(2**23 + 1)):
+        plan = so.plan(workload, so.GaussianDP(mu=1.0))
+        assert plan.fit.mechanism.law == "laplace" and "of fewer, wider cells" in plan.explain()
+        assert "wider cells" not in so.plan(workload, PURE).explain()
 
 
 def test_weights_count():

@@ -19,6 +19,7 @@ from sordino.accuracy.bounds import (
     unbiased_bound,
 )
 from sordino.accuracy.count_bounds import count_bound
+from sordino.accuracy.factorizations import on_distinct_cells
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.trees import advice
 from sordino.mechanisms.fits import Request, kind_of_error
@@ -30,7 +31,7 @@ from sordino.mechanisms.linear.projections import zero_is_better
 from sordino.mechanisms.linear.search import factorize
 from sordino.mechanisms.linear.sparsity_choice import SparsityChoice
 from sordino.privacy.guarantees import PureDP
-from sordino.workloads import Filter, GroupConvolution, Intervals, Marginals
+from sordino.workloads import Filter, GroupConvolution, Marginals
 from sordino.workloads.constraints import PublicTotal
 
 __all__ = ["LinearFit", "least_gaussian_error"]
@@ -39,8 +40,8 @@ __all__ = ["LinearFit", "least_gaussian_error"]
 _LARGE = 64.0
 # Cells of which a projection may take minutes.
 _MINUTES = 2**17
-# Cells that intervals tell apart up to which the core computes the errors of any number under Gaussian noise.
-_MOST_APART = 46_340
+# Cells up to which ranges have a balanced root.
+_LONGEST_ROOT = 2**23
 # Cells up to which the balanced root is found, and an error over the bound that is worth the time.
 _ROOTS = 4096
 _FAR = 1.05
@@ -205,7 +206,8 @@ class LinearFit(LinearMeasurement):
 
     def _limit_lines(self) -> list[str]:
         """Say where another mechanism may have less error, and is not planned."""
-        workload, cells = self.request.workload, self.request.workload.core.input_len or 0
+        workload = on_distinct_cells(self.request.workload)
+        cells = workload.core.input_len or 0
         pure = self.mechanism.law == "laplace" and self.factorization is None
         if (
             pure
@@ -219,10 +221,10 @@ class LinearFit(LinearMeasurement):
             ]
         if isinstance(self.request.privacy, PureDP):
             return []
-        if isinstance(workload, Intervals) and self.mechanism.law == "laplace" and workload.merged.length > _MOST_APART:
+        if self.mechanism.law == "laplace" and of_ranges(workload) and cells > _LONGEST_ROOT:
             return [
-                f"limit          errors of intervals of more than {_MOST_APART:,} cells that they tell apart take too "
-                "long with Gaussian noise: plan AllRanges, and ask for Release.sum"
+                f"limit          Gaussian noise for ranges of more than {_LONGEST_ROOT:,} cells would take too much "
+                "memory: of fewer, wider cells they have less error"
             ]
         searched = self.factorization is not None or self.mechanism.strategy == "balanced"
         if WRITTEN < cells <= _ROOTS and not searched and (self.optimality or 1.0) > _FAR:

@@ -14,6 +14,7 @@
 //! rounded kernel.
 
 mod kernel;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod variances;
@@ -24,7 +25,6 @@ use super::boxes::{Boxes, long_axes, one_by_one};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
 use crate::optimize::{Line, Symmetry};
-use crate::order::sorted_by_key;
 use crate::scratch::INTEGERS;
 use crate::transform::exact::{ExactConvolution, Limits};
 use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF, made};
@@ -34,9 +34,10 @@ use crate::workload::{Workload, each};
 use kernel::{correlation, lags, rounded_kernel, spectrum};
 use rayon::prelude::*;
 use std::sync::OnceLock;
+use steps::in_steps;
 
-/// Longest series: exact convolutions hold a dozen arrays of its length.
-const MAX_LEN: usize = 1 << 21;
+/// Longest series: a release holds some eighty numbers a cell.
+const MAX_LEN: usize = 1 << 23;
 /// Longest series for which all pairs of columns are compared.
 const MAX_PAIRS: usize = 1 << 12;
 /// `B x = K D x`.
@@ -95,18 +96,23 @@ impl Balanced {
         if line.len > MAX_LEN {
             return Err(Error::Unsupported(format!("the balanced root serves up to {MAX_LEN} cells")));
         }
-        if workload.parts().iter().any(|part| !variances::afforded(part)) {
-            return Err(Error::Unsupported(
-                "the errors of so many intervals of so many cells take too long: all ranges have them in sums".into(),
-            ));
-        }
         let weights = weights.unwrap_or_default();
-        let roots = line.symmetries().iter().map(|symmetry| Self::of(workload, weights, &line, *symmetry, precision));
-        let mut roots: Vec<Self> = roots.collect::<Result<_, _>>()?;
-        if roots.len() > 1 {
-            roots = sorted_by_key(roots, Self::mean_square);
+        let symmetries = line.symmetries();
+        let mut roots = symmetries.iter().map(|symmetry| Self::of(workload, weights, &line, *symmetry, precision));
+        let best = roots.next().expect("a line has a symmetry")?;
+        if symmetries.len() == 1 {
+            return Ok(best);
         }
-        Ok(roots.swap_remove(0))
+        // One by one: long roots are not held together.
+        let mut best = (best.mean_square(), best);
+        for root in roots {
+            let root = root?;
+            let own = root.mean_square();
+            if own < best.0 {
+                best = (own, root);
+            }
+        }
+        Ok(best.1)
     }
 
     fn of(
@@ -120,10 +126,13 @@ impl Balanced {
         let values = line.root_values(symmetry);
         let ring = RealFourier::new(symmetry.period(len));
         let (kernel_bits, weight_bits) = precision.bits(symmetry, &values);
-        let (kernel, scales): (_, Vec<f64>) = rayon::join(
+        let (kernel, mut scales): (_, Vec<f64>) = rayon::join(
             || rounded_kernel(&ring, line, symmetry, &values, kernel_bits),
             || line.diagonal(symmetry, &values).iter().map(|s| s.sqrt().recip()).collect(),
         );
+        if let Some(steps) = variances::steps(workload) {
+            in_steps(&mut scales, steps);
+        }
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
         let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();
         let (correlation, spectrum) =

@@ -165,6 +165,35 @@ fn variances_of_intervals_are_those_of_their_weights() {
     }
 }
 
+/// Of weights in steps, of which that of reflected cells has but one.
+#[test]
+fn variances_by_steps_are_those_of_their_weights() {
+    for len in [1, 2, 3, 40, 700] {
+        for steps in [1, 2, 7, 100] {
+            for symmetry in SYMMETRIES {
+                let mut strategy = root(symmetry, len);
+                let mut scales: Vec<f64> = strategy.weights.iter().map(|d| *d as f64).collect();
+                in_steps(&mut scales, steps);
+                for (d, scale) in strategy.weights.iter_mut().zip(&scales) {
+                    assert!(*scale <= *d as f64);
+                    *d = *scale as i64;
+                }
+                assert!(strategy.weights.chunk_by(|a, b| a == b).count() <= steps + 1);
+                let all = (0..len as u32).flat_map(|first| (first..len as u32).map(move |last| (first, last)));
+                let ends: Vec<_> = all.enumerate().filter(|(k, _)| len < 50 || k % 997 == 0).map(|(_, e)| e).collect();
+                let mut variances = vec![0.0; ends.len()];
+                strategy.variances_by_steps(&ends, &mut variances);
+                for (found, (first, last)) in variances.iter().zip(&ends) {
+                    let row: Vec<f64> =
+                        (0..len as u32).map(|j| f64::from(u8::from((*first..=*last).contains(&j)))).collect();
+                    let direct: f64 = strategy.solve_transposed(&row).iter().map(|w| w * w).sum();
+                    assert!((found / direct - 1.0).abs() < 1e-9, "{symmetry:?} {len} {first} {last}: {found} {direct}");
+                }
+            }
+        }
+    }
+}
+
 /// Cells so large that sums need more than 64 bits: rounded once.
 #[test]
 fn wide_sums_are_rounded_once() {

@@ -14,6 +14,10 @@ const DIRECT: usize = 64;
 const PIECES: usize = 16;
 /// Multiplications for the variances of intervals.
 const MAX_WORK: usize = 1 << 31;
+/// How often steps of weights are looked at for that, and how many there are.
+const MAX_LOOKUPS: usize = 1 << 27;
+const FEWEST: usize = 64;
+const MOST: usize = 512;
 
 /// Multiplications for the variances of intervals one by one, lag by lag, and for those of all ranges.
 struct Work {
@@ -39,14 +43,18 @@ impl Work {
     }
 }
 
-/// Whether the variances of a part take seconds at most.
-pub(super) fn afforded(part: &Workload) -> bool {
-    let work = match part {
-        Workload::Intervals { len, ends, .. } => Some(Work::of(ends, *len)),
-        _ if part.running_sum().is_some() => None,
-        _ => windows(part).and_then(|(_, ends)| Some(Work::of(&ends, part.input_len()?))),
-    };
-    work.is_none_or(|work| work.least() <= MAX_WORK)
+/// How many steps column weights may have, that variances of parts take seconds at most; any where all do anyway.
+pub(super) fn steps(workload: &Workload) -> Option<usize> {
+    let long = workload.parts().iter().filter(|part| {
+        let work = match part {
+            Workload::Intervals { len, ends, .. } => Some(Work::of(ends, *len)),
+            _ if part.running_sum().is_some() => None,
+            _ => windows(part).and_then(|(_, ends)| Some(Work::of(&ends, part.input_len()?))),
+        };
+        work.is_some_and(|work| work.least() > MAX_WORK)
+    });
+    let answers = long.map(Workload::answers_len).sum::<usize>();
+    (answers > 0).then(|| (MAX_LOOKUPS / answers).clamp(FEWEST, MOST))
 }
 
 /// The windows that a part asks for, as intervals, and their tap.
@@ -108,9 +116,13 @@ impl Balanced {
         part.weighted_spread(&variances)
     }
 
-    /// One by one, lag by lag, or picked from those of all ranges.
+    /// One by one, lag by lag, picked from those of all ranges, or where weights are in steps.
     fn interval_variances(&self, ends: &[(u32, u32)], out: &mut [f64]) {
         let work = Work::of(ends, self.len());
+        if work.least() > MAX_WORK {
+            self.variances_by_steps(ends, out);
+            return;
+        }
         if work.by_lags == work.least() {
             self.variances_by_lags(ends, out);
             return;
