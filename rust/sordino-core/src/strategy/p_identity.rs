@@ -189,6 +189,15 @@ impl PIdentity {
         each.map(|(j, (value, e))| e * value - dot(self.shared.col_as_slice(j), &inner)).collect()
     }
 
+    /// `v' C v` of the first cells' weights `v` and their squares, `C` what [`Self::solve`] multiplies by.
+    pub(super) fn form(&self) -> impl Fn(&[f64], &[f64]) -> f64 {
+        let rows = transpose(&self.shared);
+        move |v, squares| {
+            let shared = (0..rows.ncols()).map(|k| dot(&rows.col_as_slice(k)[..v.len()], v).powi(2));
+            (dot(&self.spread[..v.len()], squares) - shared.sum::<f64>()).max(0.0)
+        }
+    }
+
     /// `Bᵀ` of numbers, each times what its row gives it.
     fn gathered(&self, y: &[f64], gain: impl Fn(usize) -> f64) -> Vec<f64> {
         let n = self.len();

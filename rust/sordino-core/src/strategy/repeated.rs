@@ -8,7 +8,6 @@ use super::boxes::{Boxes, one_by_one};
 use super::p_identity::PIdentity;
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::error::Error;
-use crate::linear_algebra::dot;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
@@ -37,40 +36,49 @@ impl<'a> Taps<'a> {
         })
     }
 
-    fn at(&self, lag: isize) -> f64 {
-        if self.circular {
-            return self.kernel[lag.rem_euclid(self.len as isize) as usize];
-        }
-        usize::try_from(lag).ok().and_then(|lag| self.kernel.get(lag)).copied().unwrap_or(0.0)
+    /// The taps with so many before them and behind them: zeros, or those of the ring.
+    fn surrounded(&self, more: usize) -> Vec<f64> {
+        let at = |lag: usize| match lag.checked_sub(more) {
+            _ if self.circular => self.kernel[(lag + self.len - more) % self.len],
+            Some(lag) => *self.kernel.get(lag).unwrap_or(&0.0),
+            None => 0.0,
+        };
+        (0..self.kernel.len() + 2 * more).map(at).collect()
     }
 
     /// Adds to `gram` that of the answers from `skipped` on and each block, summed over the blocks.
     fn add_gram(&self, block: usize, skipped: usize, weight: f64, gram: &mut [f64]) {
         let (n, skipped) = (self.len as isize, skipped as isize);
         let taps = self.kernel.len() as isize;
+        let kernel = self.surrounded(block);
         let rows: Vec<Vec<f64>> = (0..block)
             .into_par_iter()
             .map(|lag| {
                 // Sums of h[u] h[u + lag] over u before each.
                 let mut before = vec![0.0];
-                for u in 0..taps {
-                    before.push(before[u as usize] + self.at(u) * self.at(u + lag as isize));
-                }
+                before.extend(self.kernel.iter().zip(&kernel[block + lag..]).scan(0.0, |sum, (a, b)| {
+                    *sum += a * b;
+                    Some(*sum)
+                }));
                 let all = before[taps as usize];
-                let place = |cell: usize| self.center as isize - cell as isize;
-                let between = |cell: usize| {
-                    let (first, end) = (place(cell) + skipped, place(cell) + n);
-                    before[end.clamp(0, taps) as usize] - before[first.clamp(0, taps) as usize]
-                };
                 let mut sums = vec![0.0; block - lag];
-                for first in (0..self.len).step_by(block) {
-                    let (earliest, latest) = (first + lag, first + block - 1);
+                for earliest in (lag..self.len).step_by(block) {
+                    let sums = &mut sums[..(block - lag).min(self.len - earliest)];
+                    let count = sums.len() as isize;
+                    // The taps that the first of these cells is asked for by; the next ones by those before.
+                    let place = self.center as isize - earliest as isize;
+                    let (first, end) = (place + skipped, place + n);
                     // All taps, from every one of these cells; on a ring once around.
-                    let meets_all = place(earliest) + skipped <= 0 && place(latest) + n >= taps;
-                    if self.circular || meets_all {
-                        sums.iter_mut().take(self.len.saturating_sub(earliest)).for_each(|sum| *sum += all);
+                    if self.circular || (first <= 0 && end - count >= taps) {
+                        for sum in sums {
+                            *sum += all;
+                        }
+                    } else if first <= 0 && end <= taps {
+                        let before = &before[(end + 1 - count) as usize..=end as usize];
+                        sums.iter_mut().zip(before.iter().rev()).for_each(|(sum, before)| *sum += before);
                     } else {
-                        sums.iter_mut().zip(earliest..self.len).for_each(|(sum, cell)| *sum += between(cell));
+                        let at = |place: isize| before[place.clamp(0, taps) as usize];
+                        sums.iter_mut().zip(0..).for_each(|(sum, i)| *sum += at(end - i) - at(first - i));
                     }
                 }
                 sums
@@ -151,29 +159,27 @@ impl Repeated {
         padded
     }
 
-    /// `v' C v`, C the covariance of a block at unit noise, of the taps at v of its first cells.
-    fn form(&self, taps: &Taps<'_>, v: isize, cells: usize) -> f64 {
-        let mut row = vec![0.0; self.block.len()];
-        row[..cells].iter_mut().enumerate().for_each(|(j, slot)| *slot = taps.at(v - j as isize));
-        if row.iter().all(|tap| *tap == 0.0) {
-            return 0.0; // most are, of few taps on a long ring
-        }
-        2.0 * dot(&row, &self.block.solve(&row)).max(0.0)
+    /// `v' C v` for every place up to an end, C the covariance of a block at unit noise, of the taps there of its first cells.
+    fn forms(&self, taps: &Taps<'_>, end: usize, cells: usize) -> Vec<f64> {
+        let b = self.block.len();
+        let mut kernel = taps.surrounded(b);
+        kernel.reverse();
+        let squares: Vec<f64> = kernel.iter().map(|tap| tap * tap).collect();
+        let form = self.block.form();
+        let places = (0..end).into_par_iter().map(|v| kernel.len() - b - 1 - v);
+        places.map(|at| 2.0 * form(&kernel[at..at + cells], &squares[at..at + cells])).collect()
     }
 
     fn write_variances(&self, taps: &Taps<'_>, out: &mut [f64]) {
         let b = self.block.len();
         let (full, rest) = (self.cells / b, self.cells % b);
         let end = if taps.circular { taps.len } else { taps.kernel.len() + b - 1 };
-        let forms = |cells: usize| -> Vec<f64> {
-            (0..end).into_par_iter().map(|v| self.form(taps, v as isize, cells)).collect()
-        };
         let within = |values: &[f64], v: isize| {
             let v = if taps.circular { v.rem_euclid(end as isize) } else { v };
             usize::try_from(v).ok().and_then(|at| values.get(at)).copied().unwrap_or(0.0)
         };
-        let whole = forms(b);
-        let last = if rest == 0 { Vec::new() } else { forms(rest) };
+        let whole = self.forms(taps, end, b);
+        let last = if rest == 0 { Vec::new() } else { self.forms(taps, end, rest) };
         let (mut before, mut behind) = (whole.clone(), whole.clone());
         for at in b..end {
             before[at] += before[at - b];
