@@ -245,20 +245,25 @@ impl Laminar {
         self.forest.leaf_of.len()
     }
 
-    /// Norm of the heaviest column, squared for Gaussian noise: the weights on the way from a root to a leaf.
+    /// Norm of the heaviest column, squared for Gaussian noise.
     pub(super) fn column(&self) -> Upper {
-        let paths = self.paths();
-        Upper::integer(paths.into_iter().max().unwrap_or(0))
+        Upper::integer(self.heaviest().0)
     }
 
-    /// What the weights from a root to each node add up to, their squares for Gaussian noise.
-    fn paths(&self) -> Vec<u128> {
-        let own = |v: usize| {
+    /// What weights add up to, their squares for Gaussian noise, on the heaviest way from a root to a leaf, and on the two
+    /// heaviest from below a node, or from roots: two columns share what is above both.
+    fn heaviest(&self) -> (u128, u128) {
+        let roots = self.forest.len();
+        let (mut below, mut apart) = (vec![0; roots + 1], 0);
+        for v in (0..roots).rev() {
             let weight = u128::from(self.weights[v].unsigned_abs());
-            if self.geometry == Geometry::L1 { weight } else { weight * weight }
-        };
-        let above = self.forest.pass_down(0, |parent, above| above + own(parent));
-        above.into_iter().enumerate().map(|(v, above)| above + own(v)).collect()
+            let way = below[v] + if self.geometry == Geometry::L1 { weight } else { weight * weight };
+            let parent = self.forest.parent[v];
+            let slot = &mut below[if parent == NONE { roots } else { parent as usize }];
+            apart = apart.max(*slot + way);
+            *slot = way.max(*slot);
+        }
+        (below[roots], apart)
     }
 
     /// The largest charges of any cell: sums on the way from a root to a leaf.
@@ -351,9 +356,9 @@ impl Strategy for Laminar {
         {
             return Ok(norm);
         }
-        // Two columns share the weights above both: they are no further apart than both norms together.
-        let column = self.column();
-        Ok(unit.from_columns(self.norm(column), || self.norm(column + column)))
+        let (column, apart) = self.heaviest();
+        let norm = |sum| self.norm(Upper::integer(sum));
+        Ok(unit.from_columns(norm(column), || norm(apart)))
     }
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
