@@ -138,11 +138,17 @@ def test_many_intervals_of_many_cells_have_hardly_more_error_than_all_ranges(cou
         assert plan.fit.answers_stderr[k] == pytest.approx(known, rel=1e-9)
 
 
+def test_steps_of_weights_lose_less_than_half_a_percent():
+    sums = so.plan(so.RunningSum(60_000), so.GaussianDP(mu=1.0), mechanism="balanced")
+    workload = Intervals(np.zeros(60_000, dtype=int), np.arange(60_000), 60_000)
+    assert so.plan(workload, so.GaussianDP(mu=1.0), mechanism="balanced").rmse < 1.005 * sums.rmse
+
+
 def test_where_gaussian_noise_is_not_planned_the_plan_says_so():
     for workload in (so.AllRanges(2**23 + 1), so.AllRanges(2**23 + 1) | so.Histogram(2**23 + 1)):
         plan = so.plan(workload, so.GaussianDP(mu=1.0))
-        assert plan.fit.mechanism.law == "laplace" and "of fewer, wider cells" in plan.explain()
-        assert "wider cells" not in so.plan(workload, PURE).explain()
+        assert plan.fit.mechanism.law == "laplace" and "merge cells" in plan.explain()
+        assert "merge cells" not in so.plan(workload, PURE).explain()
 
 
 def test_weights_count():

@@ -224,7 +224,7 @@ class LinearFit(LinearMeasurement):
         if self.mechanism.law == "laplace" and of_ranges(workload) and cells > _LONGEST_ROOT:
             return [
                 f"limit          Gaussian noise for ranges of more than {_LONGEST_ROOT:,} cells would take too much "
-                "memory: of fewer, wider cells they have less error"
+                "memory: merge cells, fewer have less error"
             ]
         searched = self.factorization is not None or self.mechanism.strategy == "balanced"
         if WRITTEN < cells <= _ROOTS and not searched and (self.optimality or 1.0) > _FAR:

@@ -131,7 +131,7 @@ impl Balanced {
             || line.diagonal(symmetry, &values).iter().map(|s| s.sqrt().recip()).collect(),
         );
         if let Some(steps) = variances::steps(workload) {
-            in_steps(&mut scales, steps);
+            in_steps(&mut scales, steps, symmetry);
         }
         let largest = scales.iter().fold(0.0f64, |most, d| most.max(*d));
         let weights = scales.iter().map(|d| (d / largest * 2f64.powi(weight_bits as i32)).round() as i64).collect();

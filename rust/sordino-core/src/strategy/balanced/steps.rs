@@ -9,13 +9,27 @@ use crate::optimize::Symmetry;
 use rayon::prelude::*;
 use std::f64::consts::PI;
 
-/// Each weight lowered to the least of its step, of so many steps or one more: no column gets longer. What that loses is
-/// least where steps are as long as the root of the slope is small.
-pub(super) fn in_steps(weights: &mut [f64], steps: usize) {
-    let slopes = weights.windows(2).map(|pair| (pair[1] / pair[0]).ln().abs().sqrt());
+/// Each weight lowered to the least of its step, of about so many: no column gets longer. Where weights rise by much from
+/// cell to cell steps are short: their number for a rise is the root of it.
+///
+/// Weights of lines that are the same backwards stay so: else their noise would be in modes that no query has, and that are
+/// hardly measured.
+pub(super) fn in_steps(weights: &mut [f64], steps: usize, symmetry: Symmetry) {
+    if symmetry == Symmetry::Cosine {
+        return lower(weights, steps);
+    }
+    let half = weights.len() / 2;
+    lower(&mut weights[half..], steps / 2);
+    for j in 0..half {
+        weights[j] = weights[weights.len() - 1 - j];
+    }
+}
+
+fn lower(weights: &mut [f64], steps: usize) {
+    let rises = weights.windows(2).map(|pair| (pair[1] / pair[0]).ln().abs().sqrt());
     let mut walked: Vec<f64> = vec![0.0];
-    walked.extend(slopes.scan(0.0, |sum, slope| {
-        *sum += slope;
+    walked.extend(rises.scan(0.0, |sum, rise| {
+        *sum += rise;
         Some(*sum)
     }));
     let scale = steps as f64 / walked[walked.len() - 1].max(f64::MIN_POSITIVE);

@@ -14,10 +14,11 @@ const DIRECT: usize = 64;
 const PIECES: usize = 16;
 /// Multiplications for the variances of intervals.
 const MAX_WORK: usize = 1 << 31;
-/// How often steps of weights are looked at for that, and how many there are.
-const MAX_LOOKUPS: usize = 1 << 27;
-const FEWEST: usize = 64;
-const MOST: usize = 512;
+/// How many steps column weights are in, and how often the errors of many intervals look at them where that leaves more than the
+/// fewest: fewer steps are errors of a percent.
+const MOST_STEPS: usize = 512;
+const FEWEST_STEPS: usize = 256;
+const MAX_LOOKUPS: usize = 1 << 28;
 
 /// Multiplications for the variances of intervals one by one, lag by lag, and for those of all ranges.
 struct Work {
@@ -43,7 +44,7 @@ impl Work {
     }
 }
 
-/// How many steps column weights may have, that variances of parts take seconds at most; any where all do anyway.
+/// How many steps column weights are in; none where variances take seconds at most with a weight for every cell.
 pub(super) fn steps(workload: &Workload) -> Option<usize> {
     let long = workload.parts().iter().filter(|part| {
         let work = match part {
@@ -54,7 +55,7 @@ pub(super) fn steps(workload: &Workload) -> Option<usize> {
         work.is_some_and(|work| work.least() > MAX_WORK)
     });
     let answers = long.map(Workload::answers_len).sum::<usize>();
-    (answers > 0).then(|| (MAX_LOOKUPS / answers).clamp(FEWEST, MOST))
+    (answers > 0).then(|| (MAX_LOOKUPS / answers).clamp(FEWEST_STEPS, MOST_STEPS))
 }
 
 /// The windows that a part asks for, as intervals, and their tap.
