@@ -127,7 +127,10 @@ def test_many_intervals_of_many_cells_have_hardly_more_error_than_all_ranges(cou
     workload = some(count, 2**17)
     plan = so.plan(workload, so.GaussianDP(mu=1.0))
     assert plan.fit.mechanism.name == "balanced-gaussian"
-    assert plan.rmse < 1.003 * so.plan(so.AllRanges(workload.merged.length), so.GaussianDP(mu=1.0)).rmse
+    ranges = so.AllRanges(workload.merged.length)
+    assert plan.rmse < 1.003 * so.plan(ranges, so.GaussianDP(mu=1.0)).rmse
+    beside, known = (so.Kronecker([own, so.Histogram(3)]) for own in (workload.merged, ranges))
+    assert so.plan(beside, so.GaussianDP(mu=1.0)).rmse < 1.004 * so.plan(known, so.GaussianDP(mu=1.0)).rmse
     assert plan.rmse == pytest.approx(np.sqrt(np.mean(plan.fit.answers_stderr**2)), rel=1e-12)
     assert plan.max_stderr == plan.fit.answers_stderr.max()
     for k in (0, 1, count // 2):
