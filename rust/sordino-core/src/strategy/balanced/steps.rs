@@ -32,7 +32,7 @@ fn lower(weights: &mut [f64], steps: usize) {
         *sum += rise;
         Some(*sum)
     }));
-    let scale = steps as f64 / walked[walked.len() - 1].max(f64::MIN_POSITIVE);
+    let scale = steps as f64 / walked[walked.len() - 1].max(1e-300);
     let mut rest = weights;
     for step in walked.chunk_by(|a, b| (a * scale).floor() == (b * scale).floor()) {
         let (own, later) = rest.split_at_mut(step.len());
