@@ -152,6 +152,8 @@ def test_where_gaussian_noise_is_not_planned_the_plan_says_so():
         plan = so.plan(workload, so.GaussianDP(mu=1.0))
         assert plan.fit.mechanism.law == "laplace" and "merge cells" in plan.explain()
         assert "merge cells" not in so.plan(workload, PURE).explain()
+    cells = so.plan(so.AllRanges(2**23 + 1), so.GaussianDP(mu=1.0), noise="gaussian")
+    assert cells.fit.mechanism.name == "identity-gaussian" and "merge cells" in cells.explain()
 
 
 def test_weights_count():

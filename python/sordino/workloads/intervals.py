@@ -95,12 +95,13 @@ class Intervals(Workload):
     @cached_property
     def merged(self) -> "Intervals":
         """The same intervals of distinct cells alone; least errors are the same."""
-        _, covered, run = self._runs
-        cells: NDArray[np.int64] = np.cumsum(covered) - covered  # distinct ones before each run
-        if cells[-1] == self.length:
+        count = len(self.distinct_cells)
+        if count == self.length:
             return self
-        first, end = cells[run].reshape(2, -1)
-        return Intervals(first, end - 1, int(cells[-1]), self.weights)
+        _, covered, run = self._runs
+        before: NDArray[np.int64] = np.cumsum(covered) - covered  # distinct cells before each run
+        first, end = before[run].reshape(2, -1)
+        return Intervals(first, end - 1, count, self.weights)
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each interval, None if none were given."""

@@ -221,10 +221,11 @@ class LinearFit(LinearMeasurement):
             ]
         if isinstance(self.request.privacy, PureDP):
             return []
-        if self.mechanism.law == "laplace" and of_ranges(workload) and cells > _LONGEST_ROOT:
+        other = self.mechanism.law == "laplace" or self.mechanism.strategy == "identity"
+        if other and of_ranges(workload) and cells > _LONGEST_ROOT:
             return [
-                f"limit          Gaussian noise for ranges of more than {_LONGEST_ROOT:,} cells would take too much "
-                "memory: merge cells, fewer have less error"
+                f"limit          the balanced root of more than {_LONGEST_ROOT:,} cells would take too much memory: "
+                "merge cells, fewer have less error"
             ]
         searched = self.factorization is not None or self.mechanism.strategy == "balanced"
         if WRITTEN < cells <= _ROOTS and not searched and (self.optimality or 1.0) > _FAR:

@@ -108,7 +108,7 @@ impl Balanced {
         for root in roots {
             let root = root?;
             let own = root.mean_square();
-            if own < best.0 {
+            if own.total_cmp(&best.0).is_lt() {
                 best = (own, root);
             }
         }

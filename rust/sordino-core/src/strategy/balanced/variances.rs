@@ -14,10 +14,10 @@ const DIRECT: usize = 64;
 const PIECES: usize = 16;
 /// Multiplications for the variances of intervals.
 const MAX_WORK: usize = 1 << 31;
-/// How many steps column weights are in, and how often the errors of many intervals look at them where that leaves more than the
-/// fewest: fewer steps are errors of a percent.
+/// How many steps column weights are in, of few intervals, and of any number: fewer would add a percent to errors.
 const MOST_STEPS: usize = 512;
 const FEWEST_STEPS: usize = 256;
+/// Steps times intervals, where that leaves more than the fewest steps.
 const MAX_LOOKUPS: usize = 1 << 28;
 
 /// Multiplications for the variances of intervals one by one, lag by lag, and for those of all ranges.
@@ -42,6 +42,11 @@ impl Work {
     fn least(&self) -> usize {
         self.single.min(self.by_lags).min(self.all)
     }
+
+    /// Whether none takes seconds at most: weights are in steps.
+    fn needs_steps(&self) -> bool {
+        self.least() > MAX_WORK
+    }
 }
 
 /// How many steps column weights are in; none where variances take seconds at most with a weight for every cell.
@@ -52,7 +57,7 @@ pub(super) fn steps(workload: &Workload) -> Option<usize> {
             _ if part.running_sum().is_some() => None,
             _ => windows(part).and_then(|(_, ends)| Some(Work::of(&ends, part.input_len()?))),
         };
-        work.is_some_and(|work| work.least() > MAX_WORK)
+        work.is_some_and(|work| work.needs_steps())
     });
     let answers = long.map(Workload::answers_len).sum::<usize>();
     (answers > 0).then(|| (MAX_LOOKUPS / answers).clamp(FEWEST_STEPS, MOST_STEPS))
@@ -120,7 +125,7 @@ impl Balanced {
     /// One by one, lag by lag, picked from those of all ranges, or where weights are in steps.
     fn interval_variances(&self, ends: &[(u32, u32)], out: &mut [f64]) {
         let work = Work::of(ends, self.len());
-        if work.least() > MAX_WORK {
+        if work.needs_steps() {
             self.variances_by_steps(ends, out);
             return;
         }

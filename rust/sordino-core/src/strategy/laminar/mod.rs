@@ -256,8 +256,9 @@ impl Laminar {
         let roots = self.forest.len();
         let (mut below, mut apart) = (vec![0; roots + 1], 0);
         for v in (0..roots).rev() {
-            let weight = u128::from(self.weights[v].unsigned_abs());
-            let way = below[v] + if self.geometry == Geometry::L1 { weight } else { weight * weight };
+            let own =
+                if self.geometry == Geometry::L1 { self.weights[v].unsigned_abs().into() } else { self.square(v) };
+            let way = below[v] + own;
             let parent = self.forest.parent[v];
             let slot = &mut below[if parent == NONE { roots } else { parent as usize }];
             apart = apart.max(*slot + way);
