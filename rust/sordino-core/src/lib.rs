@@ -32,6 +32,7 @@ pub mod objective;
 pub mod optimize;
 mod order;
 pub mod owner;
+mod parallel;
 pub mod path_tree;
 pub mod plan;
 mod polytope;

@@ -18,12 +18,12 @@ use crate::domain::Domain;
 use crate::error::Error;
 use crate::interrupt::poll;
 use crate::lattice::{MAGNITUDE_LIMIT, add_noise, float_to_units, integer_to_units};
+use crate::parallel::in_pieces;
 use crate::scratch::INTEGERS;
 use crate::strategy::{Codes, CommonNoise, Encoded, Encoding, Geometry, Input, Run, Strategy};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::wide_sums::WideSums;
-use rayon::prelude::*;
 
 /// Arrays longer than this are converted in parallel.
 const CHUNK: usize = 1 << 16;
@@ -131,8 +131,8 @@ impl Measured {
     /// Writes the published values.
     pub(crate) fn values_into(&self, out: &mut [f64]) {
         let spacing = 2f64.powi(i32::from(self.grid));
-        out.par_chunks_mut(CHUNK).zip(self.units.par_chunks(CHUNK)).for_each(|(out, units)| {
-            for (value, k) in out.iter_mut().zip(units) {
+        in_pieces(out, CHUNK, &|first, out| {
+            for (value, k) in out.iter_mut().zip(&self.units[first..]) {
                 *value = *k as f64 * spacing;
             }
         });
@@ -152,8 +152,8 @@ pub(super) fn with_input<R>(
         Data::Integers(values) => {
             Error::check_len("input", input_len, values.len())?;
             cells = INTEGERS.take(values.len());
-            cells.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK)).for_each(|(cells, values)| {
-                for (cell, value) in cells.iter_mut().zip(values) {
+            in_pieces(&mut cells, CHUNK, &|first, cells| {
+                for (cell, value) in cells.iter_mut().zip(&values[first..]) {
                     *cell = domain.integer_steps(*value);
                 }
             });
@@ -329,7 +329,7 @@ impl Door {
         if units.len() <= CHUNK {
             add(units);
         } else {
-            units.par_chunks_mut(CHUNK).for_each(add);
+            in_pieces(units, CHUNK, &|_, units| add(units));
         }
         Ok(())
     }
@@ -449,7 +449,11 @@ impl Door {
             Encoding::Exact { .. } => {
                 strategy.encode(input, domain.max_steps(), Encoded::Exact(&mut units))?;
                 if grid != 0 {
-                    units.par_iter_mut().with_min_len(1 << 14).for_each(|v| *v = integer_to_units(*v, grid));
+                    in_pieces(&mut units, CHUNK, &|_, units| {
+                        for unit in units {
+                            *unit = integer_to_units(*unit, grid);
+                        }
+                    });
                 }
             }
             Encoding::Float { .. } => {

@@ -1,7 +1,7 @@
 //! The matrix `C` of a projection: by its columns.
 
 use crate::error::Error;
-use rayon::prelude::*;
+use crate::parallel::fill;
 
 /// Multiplications above which the products with the columns are shared between threads.
 const PARALLEL: usize = 1 << 18;
@@ -72,10 +72,7 @@ impl Columns for DenseColumns {
             out.iter_mut().zip(self.entries.chunks_exact(self.rows)).for_each(|(slot, column)| *slot = dot(column, p));
         } else {
             // Each number is one thread's work: the result does not depend on how many there are.
-            out.par_iter_mut()
-                .with_min_len(PARALLEL / 4 / self.rows + 1)
-                .zip(self.entries.par_chunks_exact(self.rows))
-                .for_each(|(slot, column)| *slot = dot(column, p));
+            fill(out, |j| dot(&self.entries[j * self.rows..(j + 1) * self.rows], p));
         }
     }
 

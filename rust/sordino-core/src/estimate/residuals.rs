@@ -4,7 +4,7 @@
 //! residuals agree on every common margin; the total `f_∅` is given.
 
 use crate::error::Error;
-use rayon::prelude::*;
+use crate::parallel::{collected, each_slice, pieces};
 use std::collections::HashMap;
 
 /// Sets that are worked on at a time.
@@ -115,23 +115,15 @@ impl Residuals {
 
     /// The tables of residuals, with this total.
     pub(super) fn tables(&self, residuals: &[f64], total: f64, out: &mut [f64]) {
-        let mut rest = out;
-        let mut slots = Vec::with_capacity(self.tables.len());
-        for table in &self.tables {
-            let (slot, after) = rest.split_at_mut(table.len);
-            slots.push((table, slot));
-            rest = after;
-        }
-        slots.into_par_iter().with_min_len(16).for_each(|(table, slot)| {
-            slot.copy_from_slice(&table.merged(|number| self.of(residuals, number), total));
+        each_slice(pieces(out, self.tables.iter().map(|table| table.len)), &|k, slot| {
+            slot.copy_from_slice(&self.tables[k].merged(|number| self.of(residuals, number), total));
         });
     }
 
     /// Adds what the adjoint makes of tables.
     pub(super) fn adjoint(&self, tables: &[f64], out: &mut [f64]) {
         for some in self.tables.chunks(TOGETHER) {
-            let parts: Vec<Vec<Vec<f64>>> =
-                some.par_iter().with_min_len(16).map(|table| table.parted(table.own(tables))).collect();
+            let parts = collected(some.len(), &|k| some[k].parted(some[k].own(tables)));
             // One after the other, so that the sums are the same with any number of threads.
             for (table, parts) in some.iter().zip(parts) {
                 for (number, part) in table.residuals.iter().zip(parts).skip(1) {

@@ -20,6 +20,7 @@ use super::factorization::spread;
 use super::linear_algebra::Precision;
 use super::{Progress, Target};
 use crate::error::Error;
+use crate::parallel::pieces;
 
 /// Largest change of a log-weight in one iteration.
 const CLIP: f64 = 2.0;
@@ -294,15 +295,12 @@ fn raise(logs: &[f64], residual: &[f64], simplices: &[usize], lift: f64) -> Opti
 
 /// Makes the weights of each simplex sum to one.
 fn normalise(logs: &mut [f64], simplices: &[usize]) {
-    let mut rest = logs;
-    for len in simplices {
-        let (block, tail) = rest.split_at_mut(*len);
+    for block in pieces(logs, simplices.iter().copied()) {
         let top = block.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total = top + block.iter().map(|t| (t - top).exp()).sum::<f64>().ln();
         for t in block {
             *t = (*t - total).max(FLOOR);
         }
-        rest = tail;
     }
 }
 

@@ -8,8 +8,8 @@ mod intervals;
 
 use super::linear_algebra::{from_rows, to_rows, upper_factor};
 use crate::error::Error;
+use crate::parallel::in_pieces;
 use crate::workload::Workload;
-use rayon::prelude::*;
 
 /// Largest number of entries of the result.
 const MAX_ENTRIES: usize = 1 << 26;
@@ -117,7 +117,8 @@ fn eliminate(workload: &Workload, weights: Option<&[f64]>) -> Result<Rows, Error
     let mut stack = Stack::new(n, m)?;
     for first in (0..m).step_by(2 * n) {
         let mut block = vec![0.0; (m - first).min(2 * n) * n];
-        block.par_chunks_exact_mut(n).enumerate().for_each(|(i, row)| {
+        in_pieces(&mut block, n, &|at, row| {
+            let i = at / n;
             workload.write_row(first + i, row);
             if let Some(weights) = weights {
                 scale(row, weights[first + i].sqrt());

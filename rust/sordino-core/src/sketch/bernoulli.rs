@@ -5,8 +5,8 @@
 //! same with the tile transposed.
 
 use super::words::{PublicWords, Use};
+use crate::parallel::{collected, in_pieces, largest_of};
 use pulp::Arch;
-use rayon::prelude::*;
 use std::ops::{Add, Neg};
 
 /// Tables that are in use at once: 16 kB, half of the nearest cache.
@@ -90,19 +90,16 @@ impl Signs {
 
     /// `out += Σ_j column_j·x_j`.
     pub(super) fn forward<T: Number>(self, x: &[T], out: &mut [T]) {
-        let parts: Vec<Vec<T>> = x
-            .par_chunks(TASK)
-            .enumerate()
-            .map(|(part, x)| {
-                let mut sums = vec![T::default(); 8 * self.row_groups()];
-                let mut tables = Box::new([[T::default(); 256]; TABLES]);
-                for (at, cells) in x.chunks(8 * TABLES).enumerate() {
-                    let first = part * (TASK / 8) + at * TABLES;
-                    self.forward_tables(first, cells, &mut tables, &mut sums);
-                }
-                sums
-            })
-            .collect();
+        let parts = collected(x.len().div_ceil(TASK), &|part| {
+            let mut sums = vec![T::default(); 8 * self.row_groups()];
+            let mut tables = Box::new([[T::default(); 256]; TABLES]);
+            let own = &x[part * TASK..x.len().min((part + 1) * TASK)];
+            for (at, cells) in own.chunks(8 * TABLES).enumerate() {
+                let first = part * (TASK / 8) + at * TABLES;
+                self.forward_tables(first, cells, &mut tables, &mut sums);
+            }
+            sums
+        });
         for part in parts {
             for (total, sum) in out.iter_mut().zip(part) {
                 *total = *total + sum;
@@ -123,7 +120,7 @@ impl Signs {
 
     /// `out_j = Σ_r sign_rj·y_r`.
     pub(super) fn adjoint(self, y: &[f64], out: &mut [f64]) {
-        out.par_chunks_mut(ADJOINT_TASK).enumerate().for_each(|(task, out)| {
+        in_pieces(out, ADJOINT_TASK, &|first, out| {
             let mut tables = Box::new([[0.0; 256]; TABLES]);
             let mut sums = vec![[0.0f64; 8]; out.len().div_ceil(8)];
             for (at, rows) in y.chunks(8 * TABLES).enumerate() {
@@ -133,7 +130,7 @@ impl Signs {
                 }
                 let tables = &tables[..rows.len().div_ceil(8)];
                 for (c, sums) in sums.iter_mut().enumerate() {
-                    let column_group = task * (ADJOINT_TASK / 8) + c;
+                    let column_group = first / 8 + c;
                     *sums = look_up(*sums, tables, |g| transpose(self.tile(column_group, at * TABLES + g)));
                 }
             }
@@ -179,14 +176,10 @@ impl Signs {
             self.column(cell, |row, plus| column[row / 64] |= u64::from(plus) << (row % 64));
         }
         let column = |j: usize| &columns[j * words..(j + 1) * words];
-        (1..cells)
-            .into_par_iter()
-            .map(|j| {
-                let different = |i| column(i).iter().zip(column(j)).map(|(a, b)| (a ^ b).count_ones() as usize).sum();
-                (0..j).map(different).max().unwrap_or(0)
-            })
-            .max()
-            .unwrap_or(0)
+        largest_of(cells, &|j| {
+            let different = |i| column(i).iter().zip(column(j)).map(|(a, b)| (a ^ b).count_ones() as usize).sum();
+            (0..j).map(different).max().unwrap_or(0)
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::bernoulli::Number;
 use super::words::{PublicWords, Use};
+use crate::parallel::{collected, in_pieces, largest_of};
 use rayon::prelude::*;
 
 /// Columns that one task sums: fixed, so that floating sums do not depend on threads.
@@ -33,8 +34,9 @@ impl Stored {
     /// `out_j = Σ_r sign_rj·y_r`.
     pub(super) fn adjoint(&self, y: &[f64], out: &mut [f64]) {
         let both: Vec<f64> = y.iter().flat_map(|y| [-y, *y]).collect();
-        out.par_chunks_mut(1 << 14).zip(self.entries.par_chunks(self.nonzeros << 14)).for_each(|(out, entries)| {
-            for (slot, entries) in out.iter_mut().zip(entries.chunks_exact(self.nonzeros)) {
+        in_pieces(out, 1 << 14, &|first, out| {
+            let entries = self.entries[first * self.nonzeros..].chunks_exact(self.nonzeros);
+            for (slot, entries) in out.iter_mut().zip(entries) {
                 *slot = entries.iter().map(|entry| both[*entry as usize]).sum();
             }
         });
@@ -72,12 +74,12 @@ impl Columns {
         if x.len() <= TASK {
             return self.sum(0, x, out);
         }
-        let parts = x.par_chunks(TASK).enumerate().map(|(part, x)| {
-            let mut sums = vec![T::default(); out.len()];
-            self.sum(part * TASK, x, &mut sums);
+        let parts = collected(x.len().div_ceil(TASK), &|part| {
+            let (first, mut sums) = (part * TASK, vec![T::default(); out.len()]);
+            self.sum(first, &x[first..x.len().min(first + TASK)], &mut sums);
             sums
         });
-        for part in parts.collect::<Vec<_>>() {
+        for part in parts {
             for (total, sum) in out.iter_mut().zip(part) {
                 *total = *total + sum;
             }
@@ -92,10 +94,10 @@ impl Columns {
 
     /// `out_j = Σ_r sign_rj·y_r`.
     pub(super) fn adjoint(&self, y: &[f64], out: &mut [f64]) {
-        out.par_chunks_mut(1 << 13).enumerate().for_each(|(task, out)| {
+        in_pieces(out, 1 << 13, &|first, out| {
             for (j, slot) in out.iter_mut().enumerate() {
                 let mut sum = 0.0;
-                self.column((task << 13) + j, |row, plus| sum += y[row].signed(plus));
+                self.column(first + j, |row, plus| sum += y[row].signed(plus));
                 *slot = sum;
             }
         });
@@ -145,6 +147,6 @@ impl Columns {
             };
             column(i).iter().zip(column(j)).map(entry).sum()
         };
-        (1..cells).into_par_iter().map(|j| (0..j).map(|i| distance(i, j)).max().unwrap_or(0)).max().unwrap_or(0)
+        largest_of(cells, &|j| (0..j).map(|i| distance(i, j)).max().unwrap_or(0))
     }
 }

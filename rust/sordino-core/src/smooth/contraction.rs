@@ -3,7 +3,7 @@
 use super::IndexSet;
 use crate::error::Error;
 use crate::linear_algebra as la;
-use rayon::prelude::*;
+use crate::parallel::in_pieces;
 
 /// Queries that are answered together.
 const BLOCK: usize = 64;
@@ -21,13 +21,13 @@ pub fn contract(set: &IndexSet, values: &[f64], axes: &[&[f64]], queries: usize)
         Error::check_len("axes", queries * size, axis.len())?;
     }
     let mut answers = vec![0.0; queries];
-    answers.par_chunks_mut(BLOCK).enumerate().for_each(|(block, answers)| {
+    in_pieces(&mut answers, BLOCK, &|first, answers| {
         let len = answers.len();
         let rows: Vec<Vec<f64>> = axes
             .iter()
             .zip(set.sizes())
             .map(|(axis, size)| {
-                let own = &axis[block * BLOCK * size..][..len * size];
+                let own = &axis[first * size..][..len * size];
                 (0..*size).flat_map(|m| own.iter().skip(m).step_by(*size).copied()).collect()
             })
             .collect();

@@ -14,8 +14,8 @@ use super::kernel::Kernel;
 use super::{FeatureMap, Norms, Weights, add_in_parts, fitting_bits};
 use crate::error::Error;
 use crate::linear_algebra as la;
+use crate::parallel::in_pieces;
 use crate::upper::Upper;
-use rayon::prelude::*;
 
 /// What the error bound of the certificate may add to the squared sensitivity.
 const MOST_ERROR: f64 = 5e-3;
@@ -228,7 +228,8 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
 fn gram(kernel: &Kernel, centres: &[f64], weights: &[f64], queries: usize) -> Vec<f64> {
     let (each, d) = (weights.len() / queries, kernel.dimension());
     let mut gram = vec![0.0; queries * queries];
-    gram.par_chunks_exact_mut(queries).enumerate().for_each(|(i, row)| {
+    in_pieces(&mut gram, queries, &|first, row| {
+        let i = first / queries;
         for (j, slot) in row.iter_mut().enumerate().take(i + 1) {
             for c in i * each..(i + 1) * each {
                 let own = &centres[c * d..][..d];

@@ -3,6 +3,7 @@
 use super::Strategy;
 use crate::error::Error;
 use crate::interrupt::poll;
+use crate::parallel::collected;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -106,7 +107,9 @@ pub fn box_sums(cells: &[f64], boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
         }
         inner *= len;
     }
-    let sum = |(first, last): (&[usize], &[usize])| {
+    let axes = boxes.shape.len();
+    let sum = |k: usize| {
+        let (first, last) = (&boxes.first[k * axes..][..axes], &boxes.last[k * axes..][..axes]);
         let mut total = Double::default();
         // Corners: the last cell of each axis, or the one before the first, if there is one, with the other sign.
         let before: Vec<usize> = (0..boxes.shape.len()).filter(|axis| first[*axis] > 0).collect();
@@ -122,8 +125,7 @@ pub fn box_sums(cells: &[f64], boxes: Boxes<'_>) -> Result<Vec<f64>, Error> {
         }
         total.0
     };
-    let axes = boxes.shape.len();
-    Ok(boxes.first.par_chunks_exact(axes).zip(boxes.last.par_chunks_exact(axes)).map(sum).collect())
+    Ok(collected(boxes.count(), &sum))
 }
 
 /// The variance of the sum over every box at unit noise.

@@ -2,10 +2,10 @@
 
 use super::Geometry;
 use crate::linear_algebra::{Matrix, squared_columns, transposed_product};
+use crate::parallel::largest_of;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use rayon::prelude::*;
 
 /// Up to this many subtractions the replacement sensitivity is the exact maximum over pairs of columns.
 pub(super) const EXACT_PAIRS: usize = 1 << 31;
@@ -60,8 +60,7 @@ pub(super) fn sensitivity(matrix: &Matrix, geometry: &Geometry, unit: Unit) -> U
     let slack = 1.0 + 4.0 * UNIT_ROUNDOFF * (rows as f64 + 4.0);
     let bound = |largest: f64| Upper::rounded(largest * slack, 2);
     let column = |j: usize| matrix.col_as_slice(j);
-    let most =
-        |of: &(dyn Fn(usize) -> f64 + Sync)| bound((0..columns).into_par_iter().map(of).reduce(|| 0.0, f64::max));
+    let most = |of: &(dyn Fn(usize) -> f64 + Sync)| bound(largest_of(columns, of));
     let single = most(&|j| norm(geometry, column(j).iter().copied()));
     let pair = || {
         if !are_few(columns, rows) {

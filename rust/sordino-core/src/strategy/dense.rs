@@ -6,6 +6,7 @@ use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats,
 use crate::changes::Proved;
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, thin_singular};
+use crate::parallel::fill;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use rayon::prelude::*;
@@ -173,15 +174,15 @@ impl Strategy for Dense {
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let x = table(x)?;
+        let places = |i: usize| i * self.columns..(i + 1) * self.columns;
         match &self.entries {
-            Entries::Integers(matrix, _) => integers(out)
-                .par_iter_mut()
-                .zip(matrix.par_chunks_exact(self.columns))
-                .for_each(|(slot, row)| *slot = row.iter().zip(x).map(|(a, v)| i64::from(*a) * v).sum()),
-            Entries::Reals(matrix) => floats(out)
-                .par_iter_mut()
-                .zip(matrix.par_chunks_exact(self.columns))
-                .for_each(|(slot, row)| *slot = sum(0..row.len(), &|k| row[k] * x[k] as f64)),
+            Entries::Integers(matrix, _) => {
+                fill(integers(out), |i| matrix[places(i)].iter().zip(x).map(|(a, v)| i64::from(*a) * v).sum());
+            }
+            Entries::Reals(matrix) => fill(floats(out), |i| {
+                let row = &matrix[places(i)];
+                sum(0..row.len(), &|k| row[k] * x[k] as f64)
+            }),
         }
         Ok(())
     }

@@ -9,12 +9,12 @@ use super::least_squares::{LeastSquares, OnCircle};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, floats, not_in_row_space, table};
 use crate::error::Error;
 use crate::order::by_key;
+use crate::parallel::largest_of;
 use crate::transform::fourier::{UNIT_ROUNDOFF, transform_error};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
 use num_complex::Complex;
-use rayon::prelude::*;
 use std::sync::OnceLock;
 
 /// Up to this many inputs of a filter with ends its answers are decoded by least squares; above, read off the circle,
@@ -201,12 +201,9 @@ impl FourierBasis {
             return self.uniform_l1();
         }
         let turns = self.turns();
-        let largest = (0..self.measured.circle.inputs)
-            .into_par_iter()
-            .map(|j| self.column_at(j, &turns).sum::<f64>())
-            .reduce(|| 0.0, f64::max);
+        let most = largest_of(self.measured.circle.inputs, &|j| self.column_at(j, &turns).sum::<f64>());
         // Sines and cosines of rounded angles are off by at most 2^-50 each.
-        largest + self.uniform_l1() * 2f64.powi(-49)
+        most + self.uniform_l1() * 2f64.powi(-49)
     }
 
     /// `Σ_k d_k·amplitude·(1 or √2)`: every column is below it.

@@ -3,10 +3,10 @@
 use super::tree::prefix_or_cells;
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::error::Error;
+use crate::parallel::{collected, fill};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
-use rayon::prelude::*;
 
 /// Bits of the largest weight.
 const WEIGHT_BITS: i32 = 20;
@@ -39,7 +39,7 @@ impl Haar {
         let mut haar =
             Self { len, padded, prefix, tap, weights: Vec::new(), energy: Vec::new(), geometry, factors: Vec::new() };
         let energy = |level| (0..len).map(|t| haar.coefficient(t, level).powi(2)).sum();
-        haar.energy = (0..=levels).into_par_iter().map(energy).collect();
+        haar.energy = collected(levels + 1, &energy);
         // Gaussian: w² ∝ √s. Laplace: w ∝ s^{1/3}.
         let power = if haar.geometry == Geometry::L2 { 0.25 } else { 1.0 / 3.0 };
         let raw: Vec<f64> = haar.energy.iter().map(|s| s.powf(power)).collect();
@@ -170,9 +170,9 @@ impl Strategy for Haar {
 
     fn variances(&self, out: &mut [f64]) {
         let precision = |level: usize| self.weights[level] as f64 * self.factors.get(level).unwrap_or(&1.0);
-        out.par_iter_mut().enumerate().for_each(|(t, slot)| {
+        fill(out, |t| {
             let sum: f64 = (0..self.energy.len()).map(|l| (self.coefficient(t, l) / precision(l)).powi(2)).sum();
-            *slot = self.noise() * sum * self.tap * self.tap;
+            self.noise() * sum * self.tap * self.tap
         });
     }
 

@@ -9,10 +9,10 @@ use super::merged::on_merged_cells;
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, gcd, integers, table};
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, add_to_diagonal, cholesky, dot, invert_lower, product, transpose};
+use crate::parallel::{each_slice, fill, pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
-use rayon::prelude::*;
 
 /// Bits of the largest entry.
 const ENTRY_BITS: i32 = 28;
@@ -243,20 +243,13 @@ impl Prefixes {
                 out.iter_mut().enumerate().for_each(|(j, slot)| *slot = self.between(j, j + 1));
             }
             Workload::Ranges { len } => {
-                let mut pieces = Vec::with_capacity(*len);
-                let mut rest = out;
-                for first in 0..*len {
-                    let (ranges, tail) = rest.split_at_mut(len - first);
-                    pieces.push((first, ranges));
-                    rest = tail;
-                }
-                pieces.into_par_iter().for_each(|(first, ranges)| {
+                each_slice(pieces(out, (1..=*len).rev()), &|first, ranges| {
                     ranges.iter_mut().enumerate().for_each(|(k, slot)| *slot = self.between(first, first + k + 1));
                 });
             }
             Workload::Intervals { ends, .. } => {
                 let own = |(first, last): &(u32, u32)| self.between(*first as usize, *last as usize + 1);
-                out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = own(ends));
+                fill(out, |t| own(&ends[t]));
             }
             Workload::Union { parts } => each(parts, out, |part, piece| self.write(strategy, part, piece)),
             _ => match workload.windows() {
@@ -264,9 +257,9 @@ impl Prefixes {
                     let own = |(first, last)| tap * tap * self.between(first, last + 1);
                     out.iter_mut().zip(windows).for_each(|(slot, ends)| *slot = own(ends));
                 }
-                None => out.par_iter_mut().enumerate().for_each(|(t, slot)| {
+                None => fill(out, |t| {
                     let row = workload.row(t).expect("an axis has a table");
-                    *slot = 2.0 * dot(&row, &strategy.solve(&row));
+                    2.0 * dot(&row, &strategy.solve(&row))
                 }),
             },
         }
@@ -314,9 +307,8 @@ impl Strategy for PIdentity {
         let cells = table(x)?;
         let (own, sums) = integers(out).split_at_mut(self.len());
         own.iter_mut().zip(cells).zip(&self.own).for_each(|((slot, x), d)| *slot = x * d);
-        sums.par_iter_mut()
-            .zip(self.sums.par_chunks_exact(cells.len()))
-            .for_each(|(slot, row)| *slot = row.iter().zip(cells).map(|(b, x)| b * x).sum());
+        let row = |k: usize| &self.sums[k * cells.len()..][..cells.len()];
+        fill(sums, |k| row(k).iter().zip(cells).map(|(b, x)| b * x).sum());
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::boxes::{Boxes, one_by_one};
 use super::p_identity::PIdentity;
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, table};
 use crate::error::Error;
+use crate::parallel::{collected, fill, in_pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
@@ -144,7 +145,7 @@ pub fn p_identity_of_blocks(workload: &Workload, block: usize, sums: &[f64]) -> 
 
 /// Every block of so many numbers, one after the other, mapped.
 fn each_block<T: Sync>(values: &[T], len: usize, map: impl Fn(&[T]) -> Vec<f64> + Send + Sync) -> Vec<f64> {
-    values.par_chunks_exact(len).flat_map_iter(map).collect()
+    collected(values.len() / len, &|k| map(&values[k * len..][..len])).concat()
 }
 
 impl Repeated {
@@ -166,8 +167,10 @@ impl Repeated {
         kernel.reverse();
         let squares: Vec<f64> = kernel.iter().map(|tap| tap * tap).collect();
         let form = self.block.form();
-        let places = (0..end).into_par_iter().map(|v| kernel.len() - b - 1 - v);
-        places.map(|at| 2.0 * form(&kernel[at..at + cells], &squares[at..at + cells])).collect()
+        collected(end, &|v| {
+            let at = kernel.len() - b - 1 - v;
+            2.0 * form(&kernel[at..at + cells], &squares[at..at + cells])
+        })
     }
 
     fn write_variances(&self, taps: &Taps<'_>, out: &mut [f64]) {
@@ -205,9 +208,9 @@ impl Repeated {
         };
         // On a ring of whole blocks answers repeat.
         let distinct = if taps.circular && rest == 0 { b } else { out.len() };
-        out[..distinct].par_iter_mut().enumerate().for_each(|(t, slot)| {
+        fill(&mut out[..distinct], |t| {
             let v = (t + taps.center) as isize;
-            *slot = of_whole(t) + if rest == 0 { 0.0 } else { within(&last, v - (full * b) as isize) };
+            of_whole(t) + if rest == 0 { 0.0 } else { within(&last, v - (full * b) as isize) }
         });
         for t in distinct..out.len() {
             out[t] = out[t - distinct];
@@ -249,8 +252,9 @@ impl Strategy for Repeated {
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let padded = self.padded(table(x)?);
-        let blocks = padded.par_chunks_exact(self.block.len());
-        integers(out).par_chunks_exact_mut(self.block.measured_len()).zip(blocks).for_each(|(out, cells)| {
+        let (len, measured) = (self.block.len(), self.block.measured_len());
+        in_pieces(integers(out), measured, &|first, out| {
+            let cells = &padded[first / measured * len..][..len];
             let encoded = self.block.encode(Input::Cells(cells), max_abs, Encoded::Exact(out));
             encoded.expect("a table is served");
         });

@@ -3,8 +3,8 @@
 use super::records::count;
 use super::{Input, table};
 use crate::error::Error;
+use crate::parallel::collected;
 use crate::workload::{Workload, cells, marginal, project};
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Records that one release can hold: what is measured of them stays exact below this, and saturates above.
@@ -47,7 +47,7 @@ pub(super) fn tables(levels: &[usize], sets: &[Vec<usize>], x: Input<'_>) -> Res
         }
         Ok(out)
     };
-    sets.par_iter().map(one).collect()
+    collected(sets.len(), &|k| one(&sets[k])).into_iter().collect()
 }
 
 /// The table of a set from that of one around it.
@@ -98,15 +98,4 @@ pub(super) fn weigh(values: impl IntoIterator<Item = i128>, weight: u64, out: &m
     for (slot, value) in out.iter_mut().zip(values) {
         *slot = (value.clamp(-most, most) * weight) as i64;
     }
-}
-
-/// Pieces of these lengths, one after the other.
-pub(super) fn pieces<T>(out: &mut [T], lens: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
-    let mut rest = out;
-    let next = |len| {
-        let (own, tail) = std::mem::take(&mut rest).split_at_mut(len);
-        rest = tail;
-        own
-    };
-    lens.map(next).collect()
 }

@@ -5,10 +5,10 @@ use super::dense::Dense;
 use super::entries::{Entries, norm, sum, term};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, integers, table};
 use crate::error::Error;
+use crate::parallel::{fill, largest_of};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::Workload;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -112,11 +112,10 @@ impl Strategy for Sparse {
             if self.indices.len().saturating_mul(columns.len()) > EXACT_PAIRS {
                 return apart(single, self.is_l1(), self.entries.negative());
             }
-            let largest = (0..columns.len())
-                .into_par_iter()
-                .map(|j| columns[..j].iter().map(|other| self.distance(&columns[j], other)).fold(0.0, f64::max))
-                .reduce(|| 0.0, f64::max);
-            norm(self.is_l1(), largest, self.measured_len())
+            let furthest = largest_of(columns.len(), &|j| {
+                columns[..j].iter().map(|other| self.distance(&columns[j], other)).fold(0.0, f64::max)
+            });
+            norm(self.is_l1(), furthest, self.measured_len())
         };
         Ok(unit.from_columns(single, pair))
     }
@@ -144,14 +143,12 @@ impl Strategy for Sparse {
         let x = table(x)?;
         let cell = |k: usize| x[self.indices[k] as usize];
         match &self.entries {
-            Entries::Integers(entries, _) => integers(out)
-                .par_iter_mut()
-                .enumerate()
-                .for_each(|(t, slot)| *slot = self.row(t).map(|k| i64::from(entries[k]) * cell(k)).sum()),
-            Entries::Reals(entries) => floats(out)
-                .par_iter_mut()
-                .enumerate()
-                .for_each(|(t, slot)| *slot = sum(self.row(t), &|k| entries[k] * cell(k) as f64)),
+            Entries::Integers(entries, _) => {
+                fill(integers(out), |t| self.row(t).map(|k| i64::from(entries[k]) * cell(k)).sum());
+            }
+            Entries::Reals(entries) => {
+                fill(floats(out), |t| sum(self.row(t), &|k| entries[k] * cell(k) as f64));
+            }
         }
         Ok(())
     }

@@ -5,10 +5,11 @@
 //! say of other residuals: table T gives it the precision `w_T²/Π_{T∖S} n_i`, and least squares adds them up. Which tables
 //! and weights is searched for (see [`crate::optimize`]).
 
-use super::sets::{centred, largest_total, lift, pieces, subsets, summed, tables, weigh};
+use super::sets::{centred, largest_total, lift, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
 use crate::optimize::table_cover;
+use crate::parallel::{each_slice, pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{MAX_LEN, Workload, cells};
@@ -218,8 +219,8 @@ impl Strategy for TableCover {
         let sets: Vec<Vec<usize>> = self.tables.iter().map(|table| table.attributes.clone()).collect();
         let counted = tables(&self.levels, &sets, x)?;
         let slices = pieces(integers(out), self.tables.iter().map(|table| table.len));
-        slices.into_par_iter().zip(&self.tables).zip(counted).for_each(|((slice, table), counts)| {
-            weigh(counts.into_iter().map(i128::from), table.weight, slice);
+        each_slice(slices, &|k, slice| {
+            weigh(counted[k].iter().copied().map(i128::from), self.tables[k].weight, slice);
         });
         Ok(())
     }
@@ -233,7 +234,8 @@ impl Strategy for TableCover {
             .into_iter()
             .collect();
         let slices = pieces(out, self.sets.iter().map(|set| cells(&self.levels, set)));
-        slices.into_par_iter().zip(&self.sets).for_each(|(table, set)| {
+        each_slice(slices, &|k, table| {
+            let set = &self.sets[k];
             table.fill(0.0);
             for inner in subsets(set) {
                 lift(&self.levels, &known[&inner], &inner, set, table);

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::events::check_ends;
 use crate::interrupt::poll;
 use crate::owner::Owner;
+use crate::parallel::in_pieces;
 use crate::sealing::{seal, unseal};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -250,10 +250,9 @@ impl LazyStream {
         let (strategy, quarters) = (self.plan.strategy(), self.door.quarter_units());
         for (coordinates, out) in coordinates.chunks(TASK * TASKS).zip(out.chunks_mut(TASK * TASKS)) {
             poll()?;
-            let tasks = coordinates.par_chunks(TASK).zip(out.par_chunks_mut(TASK));
-            tasks.for_each(|(coordinates, out)| {
+            in_pieces(out, TASK, &|first, out| {
                 let mut noise = KeyedNoise::new(self.door, &self.keys);
-                for (coordinate, out) in coordinates.iter().zip(out) {
+                for (coordinate, out) in coordinates[first..].iter().zip(out) {
                     let sum = strategy.summed_noise(&mut noise, coordinate * self.stride, quarters, self.step);
                     *out = self.door.publish_sum(self.sums.get(*coordinate), sum);
                 }

@@ -12,6 +12,7 @@
 
 use super::fourier::{RealFourier, UNIT_ROUNDOFF, rounding_levels};
 use crate::error::Error;
+use crate::parallel::in_pieces;
 use crate::scratch::{COMPLEX, REALS, Scratch};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -187,8 +188,8 @@ impl ExactConvolution {
         let fold = |buffer: &[f64], shift: u32, out: &mut [T]| {
             for ring in buffer.chunks(self.cyclic) {
                 let covered = &mut out[..ring.len()];
-                covered.par_chunks_mut(PARALLEL_LEN).zip(ring.par_chunks(PARALLEL_LEN)).for_each(|(out, ring)| {
-                    for (slot, value) in out.iter_mut().zip(ring) {
+                in_pieces(covered, PARALLEL_LEN, &|first, out| {
+                    for (slot, value) in out.iter_mut().zip(&ring[first..]) {
                         *slot += T::from(nearest(*value)) << shift;
                     }
                 });

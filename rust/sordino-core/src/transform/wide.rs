@@ -7,8 +7,8 @@
 
 use super::exact::{convolution_error, nearest};
 use super::fourier::{RealFourier, rounding_levels};
+use crate::parallel::collected;
 use num_complex::Complex;
-use rayon::prelude::*;
 
 /// Convolutions at or above this length run their transforms in parallel.
 const PARALLEL_LEN: usize = 1 << 14;
@@ -89,14 +89,14 @@ impl WideConvolution {
             (0..count).map(|_| rest.iter_mut().map(|v| take_digit(v, self.bits)).collect()).collect();
         let parallel = self.transform.len() >= PARALLEL_LEN;
         let spectra: Vec<Vec<Complex<f64>>> = if parallel {
-            digits.par_iter().map(|digit| self.transform.spectrum(digit)).collect()
+            collected(count, &|k| self.transform.spectrum(&digits[k]))
         } else {
             digits.iter().map(|digit| self.transform.spectrum(digit)).collect()
         };
         let weight = |weight: usize| self.weight(&spectra, weight);
         let weights = 0..count + self.spectra.len() - 1;
         let parts: Vec<Vec<f64>> =
-            if parallel { weights.into_par_iter().map(weight).collect() } else { weights.map(weight).collect() };
+            if parallel { collected(weights.len(), &weight) } else { weights.map(weight).collect() };
         for (i, slot) in out.enumerate() {
             // From the highest weight down: Σ part·2^(bits·weight).
             *slot += parts.iter().rev().fold(0, |sum, part| (sum << self.bits) + i128::from(nearest(part[first + i])));

@@ -2,7 +2,7 @@
 
 use super::PARALLEL;
 use crate::error::Error;
-use rayon::prelude::*;
+use crate::parallel::fill;
 
 /// Refuses intervals outside of the line, and weights that are not one for each.
 pub(super) fn check(len: usize, ends: &[(u32, u32)], weights: &[f64]) -> Result<(), Error> {
@@ -48,7 +48,7 @@ pub(super) fn apply(ends: &[(u32, u32)], x: &[f64], out: &mut [f64]) {
     if ends.len() < PARALLEL / 16 {
         out.iter_mut().zip(ends).for_each(|(slot, ends)| *slot = sum(ends));
     } else {
-        out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = sum(ends));
+        fill(out, |t| sum(&ends[t]));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Workload, kronecker, marginal, outer};
 use crate::error::Error;
+use crate::parallel::pieces;
 
 /// Levels of each attribute.
 pub(crate) fn levels(axes: &[Workload]) -> Vec<usize> {
@@ -29,13 +30,10 @@ pub(super) fn check(axes: &[Workload], sets: &[Vec<usize>]) -> Result<(), Error>
 /// The answers of every set, from the table of all attributes.
 pub(super) fn apply(axes: &[Workload], sets: &[Vec<usize>], x: &[f64], out: &mut [f64]) {
     let levels = levels(axes);
-    let mut rest = out;
-    for set in sets {
-        let (own, tail) = rest.split_at_mut(answers(axes, set));
+    for (set, own) in sets.iter().zip(pieces(out, sets.iter().map(|set| answers(axes, set)))) {
         let mut table = vec![0.0; super::cells(&levels, set)];
         marginal(x, &levels, set, &mut table);
         answer(axes, set, &table, own);
-        rest = tail;
     }
 }
 
@@ -70,9 +68,7 @@ pub(super) fn write_row(axes: &[Workload], sets: &[Vec<usize>], t: usize, row: &
 /// Squared norms of the rows.
 pub(super) fn row_squares(axes: &[Workload], sets: &[Vec<usize>], out: &mut [f64]) {
     let levels = levels(axes);
-    let mut rest = out;
-    for set in sets {
-        let (own, tail) = rest.split_at_mut(answers(axes, set));
+    for (set, own) in sets.iter().zip(pieces(out, sets.iter().map(|set| answers(axes, set)))) {
         let outside: f64 = (0..axes.len()).filter(|i| !set.contains(i)).map(|i| levels[i] as f64).product();
         let mut each: Vec<Vec<f64>> = set
             .iter()
@@ -84,7 +80,6 @@ pub(super) fn row_squares(axes: &[Workload], sets: &[Vec<usize>], out: &mut [f64
             .collect();
         each.push(vec![outside]);
         own.copy_from_slice(&outer(&each));
-        rest = tail;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Marginal tables, one after the other.
 
 use crate::error::Error;
+use crate::parallel::pieces;
 
 /// Whether sets, each with a weight, are of these attributes, with tables that can be held.
 pub(super) fn check(radices: &[usize], sets: &[Vec<usize>], weights: &[f64]) -> Result<(), Error> {
@@ -54,11 +55,8 @@ pub(crate) fn marginal<T: Copy + Default + std::ops::AddAssign>(
 
 /// Every table of a full table.
 pub(super) fn apply(radices: &[usize], sets: &[Vec<usize>], x: &[f64], out: &mut [f64]) {
-    let mut rest = out;
-    for set in sets {
-        let (table, tail) = rest.split_at_mut(cells(radices, set));
+    for (set, table) in sets.iter().zip(tables(radices, sets, out)) {
         marginal(x, radices, set, table);
-        rest = tail;
     }
 }
 
@@ -80,13 +78,14 @@ pub(super) fn write_row(radices: &[usize], sets: &[Vec<usize>], t: usize, row: &
 /// Squared norms of the rows: how many cells each answer sums.
 pub(super) fn row_squares(radices: &[usize], sets: &[Vec<usize>], out: &mut [f64]) {
     let domain: f64 = radices.iter().map(|n| *n as f64).product();
-    let mut rest = out;
-    for set in sets {
-        let (table, tail) = rest.split_at_mut(cells(radices, set));
+    for table in tables(radices, sets, out) {
         let count = table.len() as f64;
         table.fill(domain / count);
-        rest = tail;
     }
+}
+
+fn tables<'a>(radices: &[usize], sets: &[Vec<usize>], out: &'a mut [f64]) -> Vec<&'a mut [f64]> {
+    pieces(out, sets.iter().map(|set| cells(radices, set)))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) use marginals::{cells, marginal, project};
 pub(crate) use union::each;
 
 use crate::error::Error;
-use rayon::prelude::*;
+use crate::parallel::in_pieces;
 
 /// Largest number of cells or answers in one plan.
 pub const MAX_LEN: usize = 1 << 26;
@@ -543,6 +543,6 @@ fn fill<T: Send>(out: &mut [T], piece: usize, work: usize, write: impl Fn(usize,
     if work < PARALLEL {
         out.chunks_exact_mut(piece).enumerate().for_each(|(i, piece)| write(i, piece));
     } else {
-        out.par_chunks_exact_mut(piece).enumerate().for_each(|(i, piece)| write(i, piece));
+        in_pieces(out, piece, &|first, own| write(first / piece, own));
     }
 }

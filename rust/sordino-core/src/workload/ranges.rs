@@ -1,5 +1,7 @@
 //! Sums over all ranges of cells: `x_i + … + x_j` for `i ≤ j`, ordered by `i`, then `j`.
 
+use crate::parallel::pieces;
+
 /// Number of ranges, `n(n + 1)/2`.
 pub(super) fn count(len: usize) -> usize {
     len.saturating_mul(len.saturating_add(1)) / 2
@@ -15,15 +17,12 @@ fn ends(len: usize, t: usize) -> (usize, usize) {
 
 /// All sums, each from the one before: no differences of large prefix sums.
 pub(super) fn apply(x: &[f64], out: &mut [f64]) {
-    let mut rest = out;
-    for first in 0..x.len() {
-        let (sums, tail) = rest.split_at_mut(x.len() - first);
+    for (first, sums) in pieces(out, (1..=x.len()).rev()).into_iter().enumerate() {
         let mut sum = 0.0;
         for (slot, value) in sums.iter_mut().zip(&x[first..]) {
             sum += value;
             *slot = sum;
         }
-        rest = tail;
     }
 }
 
@@ -35,13 +34,10 @@ pub(super) fn write_row(t: usize, row: &mut [f64]) {
 
 /// Squared norms of the rows: the lengths of the ranges.
 pub(super) fn row_squares(len: usize, out: &mut [f64]) {
-    let mut rest = out;
-    for first in 0..len {
-        let (squares, tail) = rest.split_at_mut(len - first);
+    for squares in pieces(out, (1..=len).rev()) {
         for (k, slot) in squares.iter_mut().enumerate() {
             *slot = (k + 1) as f64;
         }
-        rest = tail;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Workload;
 use crate::error::Error;
+use crate::parallel::pieces;
 
 /// Whether all parts are asked of the same cells.
 pub(super) fn check(parts: &[Workload]) -> Result<(), Error> {
@@ -19,11 +20,8 @@ pub(super) fn check(parts: &[Workload]) -> Result<(), Error> {
 
 /// Calls `visit` with every part and its piece of `out`.
 pub(crate) fn each(parts: &[Workload], out: &mut [f64], mut visit: impl FnMut(&Workload, &mut [f64])) {
-    let mut rest = out;
-    for part in parts {
-        let (piece, tail) = rest.split_at_mut(part.answers_len());
+    for (part, piece) in parts.iter().zip(pieces(out, parts.iter().map(Workload::answers_len))) {
         visit(part, piece);
-        rest = tail;
     }
 }
 

@@ -10,8 +10,8 @@ use super::generator::Generator;
 use super::geometric::Geometric;
 use super::words::{ChaChaWords, Purpose, Words, WordsOf};
 use super::ziggurat::{self, Exponential, Gaussian, Law, NoiseLaw, check_quarter_units};
+use crate::parallel::in_pieces;
 use crate::upper::Upper;
-use rayon::prelude::*;
 
 /// Nonce of the main stream, and of those of words for another draw below it; indices stay below 2^63.
 const MAIN: u64 = u64::MAX;
@@ -225,8 +225,8 @@ impl NoiseSource {
         let (key, first) = (&self.key, self.next);
         self.next += row.len() as u64;
         if row.len() > 2 * CHUNK {
-            row.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, row)| {
-                let first = first + (chunk * CHUNK) as u64;
+            in_pieces(row, CHUNK, &|start, row| {
+                let first = first + start as u64;
                 let (mut words, mut generator) = (ChaChaWords::new(key, MAIN), Generator::new(key));
                 let mut redraws = Redraws::default();
                 words.seek(first);

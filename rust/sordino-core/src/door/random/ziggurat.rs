@@ -8,7 +8,7 @@ use super::words::{ChaChaWords, Purpose, Words};
 use crate::error::Error;
 use crate::interrupt::poll;
 use crate::lattice::add_noise;
-use rayon::prelude::*;
+use crate::parallel::in_pieces;
 use std::marker::PhantomData;
 
 /// Largest noise in quarter lattice units: `S·X_i` fits a `u64`, `σ' = S/4 ≤ 2^46`.
@@ -239,8 +239,8 @@ pub(super) fn in_chunks(
 ) -> Result<(), Error> {
     for (block, units) in units.chunks_mut(CHUNK * BLOCK).enumerate() {
         poll()?;
-        units.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, units)| {
-            let chunk = block * BLOCK + chunk;
+        in_pieces(units, CHUNK, &|first, units| {
+            let chunk = block * BLOCK + first / CHUNK;
             add(chunk * CHUNK, units, &mut ChaChaWords::new(key, chunk as u64));
         });
     }

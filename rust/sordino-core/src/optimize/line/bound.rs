@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::linear_algebra::{Matrix, add_to_diagonal, cholesky, dot, invert_lower, squared_images};
 use crate::optimize::tridiagonal::Poles;
 use crate::order::sorted_by_key;
+use crate::parallel::collected;
 use crate::workload::Workload;
-use rayon::prelude::*;
 
 /// Other queries that count in the bound, the heaviest, what it may lose by poles, and what products of rows lose.
 const MOST_ROWS: usize = 8;
@@ -115,7 +115,7 @@ impl Line {
                 }
                 own
             };
-            for (own, (_, factor)) in some.par_iter().map(of_pole).collect::<Vec<_>>().iter().zip(some) {
+            for (own, (_, factor)) in collected(some.len(), &|k| of_pole(&some[k])).iter().zip(some) {
                 diagonal.iter_mut().zip(own).for_each(|(slot, more)| *slot += *factor * more);
             }
         }

@@ -6,7 +6,7 @@
 
 use super::Balanced;
 use crate::optimize::Symmetry;
-use rayon::prelude::*;
+use crate::parallel::fill;
 use std::f64::consts::PI;
 
 /// Each weight lowered to the least of its step, of about so many: no column gets longer. Where weights rise by much from
@@ -105,6 +105,6 @@ impl Balanced {
             let between = falls[p..q].iter().map(|(fall, e)| fall * (v * corners.at(b, *e) - u * corners.at(a, *e)));
             own + 2.0 * between.sum::<f64>() + both[p * steps + p] + both[q * steps + q] - 2.0 * both[p * steps + q]
         };
-        out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
+        fill(out, |t| variance(&ends[t]));
     }
 }

@@ -4,10 +4,10 @@ use super::super::boxes::indicator;
 use super::super::factored::{PARTS, add_parts};
 use super::Balanced;
 use crate::optimize::Symmetry;
+use crate::parallel::{collected, fill, in_pieces};
 use crate::transform::fourier::{RealFourier, convolve, fast_len};
 use crate::workload::Workload;
 use num_complex::Complex;
-use rayon::prelude::*;
 
 /// Longest piece of sums over pieces that is written out, and how many pieces a sum is cut into.
 const DIRECT: usize = 64;
@@ -138,7 +138,7 @@ impl Balanced {
                 let row = indicator(&[self.len()], &[*first as usize], &[*last as usize]);
                 self.solve_transposed(&row).iter().map(|w| w * w).sum()
             };
-            out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
+            fill(out, |t| variance(&ends[t]));
             return;
         }
         let mut order = in_order(ends.len(), &|k| ends[k].0);
@@ -248,10 +248,9 @@ impl Balanced {
             let row: Vec<f64> = (0..self.len()).map(|cell| f64::from(u8::from(cell < end))).collect();
             self.solve_transposed(&row)
         };
-        let known: Vec<Vec<f64>> =
-            asked.par_iter().enumerate().map(|(end, asked)| if *asked { weights(end) } else { Vec::new() }).collect();
-        let apart = |(a, b): &(usize, usize)| known[*a].iter().zip(&known[*b]).map(|(a, b)| (a - b) * (a - b)).sum();
-        ends.par_iter().map(apart).collect()
+        let known: Vec<Vec<f64>> = collected(asked.len(), &|end| if asked[end] { weights(end) } else { Vec::new() });
+        let apart = |(a, b): (usize, usize)| known[a].iter().zip(&known[b]).map(|(a, b)| (a - b) * (a - b)).sum();
+        collected(ends.len(), &|t| apart(ends[t]))
     }
 
     /// The mean variance of all ranges: with `P_b` the weights of the sum up to cell `b`, that of a range is
@@ -315,12 +314,11 @@ pub(super) fn add_sums_before(values: &[f64], kernel: &[f64], offset: usize, out
         spectrum(&kernel[first..kernel.len().min(first + 2 * size - 1)])
     };
     // The last piece, which may be shorter, comes before none.
-    let (earlier, kernels): (Vec<_>, Vec<_>) = rayon::join(
-        || values.par_chunks(size).take(pieces - 1).map(backwards).collect(),
-        || (1..2 * pieces - 2).into_par_iter().map(of_kernel).collect(),
-    );
+    let earlier = collected(pieces - 1, &|i| backwards(&values[i * size..][..size]));
+    let kernels = collected(2 * pieces - 3, &|i| of_kernel(i + 1));
     let scale = (ring.len() as f64).recip();
-    out.par_chunks_mut(size).zip(values.par_chunks(size)).enumerate().for_each(|(j, (out, own))| {
+    in_pieces(out, size, &|first, out| {
+        let j = first / size;
         if j > 0 {
             let mut sum = vec![Complex::default(); ring.spectrum_len()];
             for (i, piece) in earlier[..j].iter().enumerate() {
@@ -332,6 +330,6 @@ pub(super) fn add_sums_before(values: &[f64], kernel: &[f64], offset: usize, out
             ring.inverse(&mut sum, &mut sums);
             out.iter_mut().zip(&sums[size - 1..]).for_each(|(slot, sum)| *slot += scale * sum);
         }
-        add_sums_before(own, kernel, offset + j * size, out);
+        add_sums_before(&values[first..][..out.len()], kernel, offset + first, out);
     });
 }

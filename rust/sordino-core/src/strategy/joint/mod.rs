@@ -23,6 +23,7 @@ use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::linear_algebra::{dot, to_rows};
+use crate::parallel::pieces;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{MAX_LEN, Workload, along};
@@ -369,11 +370,9 @@ impl Joint {
     }
 
     fn each(&self, out: &mut [f64], mut visit: impl FnMut(&Part, &mut [f64])) {
-        let mut rest = out;
-        for part in &self.parts {
-            let (own, after) = std::mem::take(&mut rest).split_at_mut(part.workload.answers_len());
+        let lens = self.parts.iter().map(|part| part.workload.answers_len());
+        for (part, own) in self.parts.iter().zip(pieces(out, lens)) {
             visit(part, own);
-            rest = after;
         }
     }
 }

@@ -16,10 +16,11 @@ mod tests;
 
 pub use axis::Rows;
 
-use super::sets::{MAX_RECORDS, largest_total, lift, pieces, sources, subsets, summed, tables, weigh};
+use super::sets::{MAX_RECORDS, largest_total, lift, sources, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
+use crate::parallel::{collected, each_slice, pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{MAX_LEN, Workload, cells, marginal, marginal_queries as queries, outer};
@@ -303,7 +304,8 @@ impl Strategy for MarginalQueries {
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let counted = tables(&self.levels, &self.sets, x)?;
         let slices = pieces(integers(out), self.blocks.iter().map(|block| block.len));
-        slices.into_par_iter().zip(&self.blocks).for_each(|(slice, block)| {
+        each_slice(slices, &|k, slice| {
+            let block = &self.blocks[k];
             let table = summed(&self.levels, &self.sets[block.source], &counted[block.source], &block.set);
             let values = table.into_iter().map(i128::from).collect();
             weigh(self.each_axis(&block.set, values, Axis::encode, true), block.weight, slice);
@@ -312,13 +314,13 @@ impl Strategy for MarginalQueries {
     }
 
     fn decode(&self, y: &[f64], out: &mut [f64]) {
-        let parts: Vec<Vec<f64>> = self
-            .blocks
-            .par_iter()
-            .map(|block| self.recovered(block, &y[block.offset..block.offset + block.len]))
-            .collect();
+        let parts = collected(self.blocks.len(), &|k| {
+            let block = &self.blocks[k];
+            self.recovered(block, &y[block.offset..block.offset + block.len])
+        });
         let slices = pieces(out, self.sets.iter().map(|set| queries::answers(&self.queries, set)));
-        slices.into_par_iter().zip(&self.sets).for_each(|(own, set)| {
+        each_slice(slices, &|k, own| {
+            let set = &self.sets[k];
             let mut table = vec![0.0; cells(&self.levels, set)];
             for k in self.below(set) {
                 lift(&self.levels, &parts[k], &self.blocks[k].set, set, &mut table);

@@ -12,14 +12,14 @@ mod build;
 mod residuals;
 
 use super::records::BitSets;
-use super::sets::{centred, largest_total, lift, pieces, subsets, summed, tables, weigh};
+use super::sets::{centred, largest_total, lift, subsets, summed, tables, weigh};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, integers, not_in_row_space};
 use crate::error::Error;
+use crate::parallel::{collected, each_slice, pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, cells, marginal};
 use axis::Axis;
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// Attribute counts up to this get the exact replacement sensitivity.
@@ -136,7 +136,7 @@ impl Marginals {
     }
 
     fn bitset_tables(&self, bits: &BitSets) -> Vec<Vec<i64>> {
-        self.sets.par_iter().map(|set| bits.count(&self.radices, set)).collect()
+        collected(self.sets.len(), &|k| bits.count(&self.radices, &self.sets[k]))
     }
 }
 
@@ -228,7 +228,8 @@ impl Strategy for Marginals {
         };
         // Each residual from the smallest wanted table above it.
         let slices = pieces(out, self.pieces.iter().map(|piece| piece.len));
-        slices.into_par_iter().zip(&self.pieces).for_each(|(slice, piece)| {
+        each_slice(slices, &|k, slice| {
+            let piece = &self.pieces[k];
             let table = summed(&self.radices, &self.sets[piece.source], &tables_of_sets[piece.source], &piece.set);
             if self.direct {
                 slice.copy_from_slice(&table);
@@ -246,7 +247,8 @@ impl Strategy for Marginals {
             self.pieces.iter().map(|piece| self.recover(&y[piece.offset..piece.offset + piece.len], piece)).collect()
         };
         let slices = pieces(out, self.sets.iter().map(|set| cells(&self.radices, set)));
-        slices.into_par_iter().zip(&self.sets).for_each(|(table, set)| {
+        each_slice(slices, &|k, table| {
+            let set = &self.sets[k];
             table.fill(0.0);
             if self.direct {
                 let piece = &self.pieces[self.piece(set)];
@@ -262,9 +264,8 @@ impl Strategy for Marginals {
     fn variances(&self, out: &mut [f64]) {
         let unit = if self.boxes() { self.unit_variances() } else { Vec::new() };
         let noise = if self.boxes() { 1.0 } else { self.geometry.white() };
-        let mut rest = out;
-        for set in &self.sets {
-            let (table, tail) = rest.split_at_mut(cells(&self.radices, set));
+        let slices = pieces(out, self.sets.iter().map(|set| cells(&self.radices, set)));
+        for (set, table) in self.sets.iter().zip(slices) {
             let variance: f64 = if self.direct {
                 1.0
             } else {
@@ -281,7 +282,6 @@ impl Strategy for Marginals {
                     .sum()
             };
             table.fill(noise * variance);
-            rest = tail;
         }
     }
 
