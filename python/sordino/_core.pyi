@@ -234,6 +234,8 @@ class Strategy:
         """Mean and largest variance of the answers, where they are known without listing them."""
     def cells(self, measured: Measured) -> NDArray[np.float64] | None:
         """The table that the answers are read off, where what was measured determines it."""
+    def merged_cells(self, measured: Measured) -> NDArray[np.float64] | None:
+        """The same; of cells that are measured as one their sum, in the place of the first of them."""
     def box_variances(self, shape: list[int], first: list[int], last: list[int]) -> NDArray[np.float64]:
         """Variances of sums over boxes of a table at unit noise."""
     @property

@@ -74,6 +74,16 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
     "product": (so.Kronecker([so.RunningSum(4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
     "flat product": (so.Kronecker([so.RunningSum(4), so.AllRanges(2)], flat=True), COUNTS),
     "filtered product": (so.Kronecker([so.MovingAverage(2, 4), so.Histogram(2)]), COUNTS.reshape(4, 2)),
+    # Cells that no interval tells apart, along one axis.
+    "merged product": (
+        so.Kronecker([so.workloads.Intervals([0, 2, 2], [7, 3, 5], 8), so.RunningSum(2)]),
+        (np.arange(16) * 7 % 10).reshape(8, 2),
+    ),
+    # An axis that is too long to be searched along, beside a matrix.
+    "mixed product": (
+        so.Kronecker([so.Matrix([[1.0, 0.5], [0.0, 1.0]]), so.RunningSum(1025)]),
+        (np.arange(2050) * 7 % 10).reshape(2, 1025),
+    ),
     # More cells than are searched for at once: along each axis.
     "long product": (
         so.Kronecker([so.RunningSum(48), so.AllRanges(2), so.GroupBy([[0] * 3])]),

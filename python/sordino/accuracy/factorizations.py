@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino import _core
-from sordino.errors import PlanFileError, UnsupportedMechanismError
+from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
 from sordino.privacy.units import Unit
 from sordino.workloads import AllRanges, Intervals, Kronecker, Matrix, Union, Workload
 from sordino.workloads.base import Array
@@ -116,7 +116,8 @@ class Factorization:
         kind: How it was found: the name of the strategy.
         law: 'gaussian', or 'laplace' for noise with a norm.
         objective: What was minimised, 'mean' or 'max'.
-        factors: Measured matrices, shape (measured, cells) each: their Kronecker product is measured, mostly one.
+        factors: Measured matrices, shape (measured, cells) each: their Kronecker product is measured, mostly one. Along
+            the axis of one without rows what is measured has a closed form.
         blocks: Lengths of consecutive rows that belong together; Laplace noise then has density exp(-‖.‖₂) on each.
         body: Whether the noise has the norm of the symmetric hull of the columns.
         excess: Noise over what the sensitivity needs; 1 unless a mechanism is kept as printed.
@@ -160,6 +161,8 @@ class Factorization:
         sizes = [factor.shape for factor in self.factors]
         if self.beside_cells:
             sizes = [(k + beside * n, n) for (k, n), beside in zip(sizes, self.beside_cells, strict=True)]
+        elif self.closed_forms:
+            sizes = [(k or n, n) for k, n in sizes]
         cells = math.prod(n for _, n in sizes)
         entries: int = sum(
             cells * math.prod(k for (k, _), own in zip(sizes, t, strict=True) if own) for t in self._tables
@@ -167,13 +170,18 @@ class Factorization:
         return entries
 
     @property
+    def closed_forms(self) -> bool:
+        """Whether what is measured along some axis has a closed form: it is no matrix here."""
+        return not self.beside_cells and any(len(factor) == 0 for factor in self.factors)
+
+    @property
     def matrix(self) -> Array:
         """The measured matrix, the Kronecker product of the factors; of a filter's blocks that of one.
 
         Raises:
-            UnsupportedMechanismError: It has more than 2**26 entries.
+            UnsupportedMechanismError: It has more than 2**26 entries, or a closed form along an axis.
         """
-        if self.entries > MOST_ENTRIES:
+        if self.closed_forms or self.entries > MOST_ENTRIES:
             raise UnsupportedMechanismError("the measured matrix is too large to be written out; use its factors")
         factors = self._written_out()
         if not self.shares:
@@ -223,14 +231,17 @@ class Factorization:
         if self.beside_cells:
             if len(self.factors) == 1:
                 (alone,) = self.factors
-                if alone.shape[1] < (on_distinct_cells(workload).core.input_len or 0):
+                cells = on_distinct_cells(workload).core.input_len or 0
+                if alone.shape[1] > cells:
+                    raise InvalidParameterError("weighted sums of cells that queries do not tell apart")
+                if alone.shape[1] < cells:
                     return _core.Strategy.p_identity_of_blocks(workload.core, alone)
                 return _core.Strategy.p_identity(workload.core, alone)
             sums = [factor if beside else None for factor, beside in zip(self.factors, self.beside_cells, strict=True)]
             return _core.Strategy.p_identity_product(workload.core, sums)
         blocks = list(self.blocks) if self.blocks is not None and self.law == "laplace" else None
         # Every factor of a product costs bits of the others: many small ones are multiplied out.
-        small = len(self.factors) > _MOST_FACTORS and self.entries <= _MULTIPLIED_OUT
+        small = len(self.factors) > _MOST_FACTORS and self.entries <= _MULTIPLIED_OUT and not self.closed_forms
         factors = [self.matrix] if small else list(self.factors)
         return _core.Strategy.factored(workload.core, factors, self.law, blocks, self.body, whole)
 
@@ -343,7 +354,7 @@ def certify(
     Raises:
         PlanFileError: The weights do not fit the workload.
     """
-    if len(cell_weights[0]) != workload.core.input_len:
+    if math.prod(map(len, cell_weights)) != workload.core.input_len:
         workload = on_distinct_cells(workload)
     factors = kronecker_factors(workload) if len(cell_weights) > 1 else (workload,)
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):
@@ -386,9 +397,10 @@ def kronecker_factors(workload: Workload) -> tuple[Workload, ...]:
 def on_distinct_cells(workload: Workload) -> Workload:
     """Return the workload that is searched for and bounded: of intervals that of the cells which they tell apart.
 
-    Those are some of all cells, so what bounds their changes bounds changes of all.
+    Of products with intervals along an axis too. Those are some of all cells, so what bounds their changes bounds
+    changes of all.
     """
-    return workload.merged if isinstance(workload, Intervals) else workload
+    return workload.merged if isinstance(workload, Intervals | Kronecker) else workload
 
 
 @lru_cache(maxsize=2)

@@ -25,6 +25,7 @@ from sordino.workloads.constraints import Constraint, check_constraint, constrai
 from sordino.workloads.layout import Layout
 
 __all__ = [
+    "USUAL_CELLS",
     "AnyDoor",
     "Domain",
     "DoorFit",
@@ -44,6 +45,11 @@ Effort = Literal["closed_form", "optimize"]
 
 # Inflation that the default domain may cost.
 _INFLATION = 1e-4
+_MOST_INFLATION = 1e-2
+
+USUAL_CELLS = 2**12
+"""Bound of cells that is not given up for less error where none is declared."""
+
 # Records of one thing in a cell beyond which they are steps of an amount; bits of the largest default.
 _FEW = 2**8
 _MOST_BITS = 45
@@ -536,7 +542,8 @@ def choose_domain(
 
     Defaults: `max_value` the largest power of two up to 2**24, and the first of the fractions' `bits`, that fit. If one
     thing may add an amount to a cell, not a few records, 2**24 counts things that add the most; so it does for records
-    of `above` bits more than one.
+    of `above` bits more than one. `USUAL_CELLS` may cost 1 %: sums of millions of cells are rounded by more than 1e-4,
+    and what is rounded less may have many times the noise.
 
     Raises:
         InvalidParameterError: Nothing fits.
@@ -553,7 +560,8 @@ def choose_domain(
             refusal = error
             continue
         ideal, encoding, rounding = door.sensitivity
-        if encoding + rounding <= _INFLATION * ideal:
+        usual = domain.max_value == USUAL_CELLS and declared is None and domain.fraction_bits == bits[-1]
+        if encoding + rounding <= (_MOST_INFLATION if usual else _INFLATION) * ideal:
             return domain, door
         if fallback is None or sum(door.sensitivity) < sum(fallback[1].sensitivity):
             fallback = domain, door

@@ -258,6 +258,11 @@ class Answers:
             cells.flags.writeable = False
         return cells
 
+    @cached_property
+    def _sums(self) -> Array | None:
+        """The same; of cells that are measured as one their sum, in the place of the first: parts have no variance."""
+        return self.fit.strategy.merged_cells(self.measured)
+
     def sum(self, boxes: object) -> BoxSums:
         """Return sums of the cells in boxes of the table, with their standard errors: free, as often as wanted.
 
@@ -277,7 +282,8 @@ class Answers:
         workload = self.fit.request.workload
         if not workload.linear:
             raise UnsupportedMechanismError(f"{workload.kind} has no cells in their places: no sums over boxes")
-        if self._estimate is not None:
-            return box_sums(self.fit, self._estimate, boxes)
+        table = self._sums if self._estimate is None else self._estimate
+        if table is not None:
+            return box_sums(self.fit, table, boxes)
         found = self.answer(Matrix(box_rows(boxes, workload.input_shape)))
         return BoxSums(found.values, found.stderr, self.fit, np.zeros(0, dtype=np.int64))

@@ -11,6 +11,7 @@ from sordino import _core
 from sordino._support.checks import flag as is_true
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array, Spec, Workload, check_weights, specs_of, workloads_from_specs, workloads_of
+from sordino.workloads.intervals import Intervals
 
 __all__ = ["Kronecker"]
 
@@ -53,6 +54,13 @@ class Kronecker(Workload):
         if self.flat:
             return (self.core.answers_len,)
         return tuple(chain.from_iterable(factor.answers_shape for factor in self.factors))
+
+    @cached_property
+    def merged(self) -> "Kronecker":
+        """The same product, of intervals along an axis on the cells that they tell apart; least errors are the same."""
+        merged = [factor.merged if isinstance(factor, Intervals | Kronecker) else factor for factor in self.factors]
+        alike = all(own is factor for own, factor in zip(merged, self.factors, strict=True))
+        return self if alike else Kronecker(merged, self.flat)
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each answer: the product of those in its factors."""

@@ -377,6 +377,12 @@ impl Strategy {
         detached(py, || self.core.cells(&measured.0.values())).map(|cells| cells.into_pyarray(py))
     }
 
+    /// The same; of cells that are measured as one their sum, in the place of the first of them.
+    fn merged_cells<'py>(&self, py: Python<'py>, measured: PyRef<'py, Measured>) -> Option<Bound<'py, PyArray1<f64>>> {
+        let measured = &*measured;
+        detached(py, || self.core.merged_cells(&measured.0.values())).map(|cells| cells.into_pyarray(py))
+    }
+
     /// Variances of sums over boxes of a table at unit noise.
     fn box_variances<'py>(
         &self,

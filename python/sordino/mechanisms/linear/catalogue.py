@@ -64,7 +64,18 @@ from sordino.workloads import (
 )
 from sordino.workloads.recognition import along_attributes
 
-__all__ = ["LONG_AXIS", "MECHANISMS", "WRITTEN", "Mechanism", "is_total", "of_filters", "of_ranges", "parts_apart"]
+__all__ = [
+    "LONG_AXIS",
+    "MECHANISMS",
+    "MOST_ROOTS",
+    "WRITTEN",
+    "Mechanism",
+    "has_root_along",
+    "is_total",
+    "of_filters",
+    "of_ranges",
+    "parts_apart",
+]
 
 WRITTEN = 1024
 """Cells up to which queries are written out for one decomposition."""
@@ -72,7 +83,9 @@ WRITTEN = 1024
 LONG_AXIS = 512
 """Cells of an axis beyond which a search along it takes a second."""
 
-_MOST_ROOTS = 2
+MOST_ROOTS = 2
+"""Axes of a product along which what is measured has a closed form, beside cells and totals."""
+
 # Entries of the queries that go beside ranges and running sums, and cells where windows do: errors take cells squared.
 _MOST_ROWS = 2**22
 _MOST_WITH_WINDOWS = 2**13
@@ -173,11 +186,9 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Kronecker):
         others = [factor for factor in workload.factors if type(factor) is not Histogram]
         roots = [factor for factor in others if not is_total(factor)]
-        if len(roots) > _MOST_ROOTS or not others:  # each takes bits of the others
+        if len(roots) > MOST_ROOTS or not others:  # each takes bits of the others
             return False
-        lines = any(isinstance(factor, Intervals) for factor in others)
-        searched = lines and not any(map(_is_long, others))
-        return not searched and all(_has_root(factor, within=True) for factor in others)
+        return all(map(has_root_along, others))
     if within and isinstance(workload, GroupBy):
         return workload.nested
     if within and isinstance(workload, Filter | GroupConvolution):
@@ -185,15 +196,17 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Union) and not within:
         return _has_line(workload)
     if isinstance(workload, Intervals):
-        return within or workload.merged.length > WRITTEN
+        return workload.merged.length > WRITTEN
     return isinstance(workload, AllRanges | RunningSum)
 
 
-def _is_long(factor: Workload) -> bool:
-    """Return whether an axis is too long to be searched along: few intervals are searched for at any length."""
-    if (factor.core.input_len or 0) <= WRITTEN:
-        return False
-    return not isinstance(factor, Intervals) or min(factor.merged.length, factor.core.answers_len) > LONG_AXIS
+def has_root_along(factor: Workload) -> bool:
+    """Return whether a factor has a closed form along its axes; intervals where those cannot be searched for."""
+    if isinstance(factor, Intervals):
+        return factor.merged.length > WRITTEN and factor.core.answers_len > LONG_AXIS
+    if isinstance(factor, Union):
+        return factor.is_even and _has_line(factor)
+    return type(factor) is Histogram or is_total(factor) or _has_root(factor, within=True)
 
 
 def parts_apart(workload: Workload) -> Union | None:

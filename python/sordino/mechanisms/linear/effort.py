@@ -12,7 +12,7 @@ from sordino.accuracy.factorizations import (
     on_distinct_cells,
 )
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
-from sordino.mechanisms.linear.catalogue import WRITTEN, of_filters, of_ranges
+from sordino.mechanisms.linear.catalogue import MOST_ROOTS, WRITTEN, has_root_along, is_total, of_filters, of_ranges
 from sordino.workloads import (
     Filter,
     GroupBy,
@@ -27,7 +27,7 @@ from sordino.workloads import (
 if TYPE_CHECKING:
     from sordino.mechanisms.fits import Objective, Request
 
-__all__ = ["affords", "improves"]
+__all__ = ["affords", "improves", "searched_along"]
 
 # Cells up to which the optimal strategy, and those of pure privacy, are searched for.
 _CELLS = {"gaussian": 512, "laplace": 256}
@@ -55,7 +55,7 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
         return _quick_along_axes(products, cells, law)
     if strategy == "balanced" and (affords(request, law) or _attained(workload, request.objective)):
         return False
-    most = WRITTEN if strategy == "balanced" else _CELLS[law]
+    most = _CELLS[law]
     if strategy == "p-identity" and products is not None and not products.few_cells:
         return _quick_along_axes(products, cells, law)
     if strategy == "p-identity" and of_ranges(workload):
@@ -66,9 +66,18 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
         return _affords_blocks(workload)
     by_factor = law == "gaussian" and isinstance(workload, Kronecker)
     parts = kronecker_factors(workload) if by_factor else (workload,)
-    # Those that are made for the mean alone may have the least largest error too.
-    objective = "mean" if strategy in {"balanced", "p-identity"} else request.objective
-    return all(_quick(part, objective, most) or (strategy == "balanced" and _is_wide(part)) for part in parts)
+    if strategy == "balanced":
+        closed = [part for part in parts if not searched_along(part)]
+        roots = [part for part in closed if type(part) is not Histogram and not is_total(part)]
+        return not closed or (len(parts) > 1 and len(roots) <= MOST_ROOTS and all(map(has_root_along, closed)))
+    # What is made for the mean alone may have the least largest error too.
+    objective = "mean" if strategy == "p-identity" else request.objective
+    return all(_quick(part, objective, most) for part in parts)
+
+
+def searched_along(factor: Workload) -> bool:
+    """Return whether a balanced root is searched for along an axis in seconds."""
+    return _quick(factor, "mean", WRITTEN) or _is_wide(factor)
 
 
 def _affords_blocks(workload: Workload) -> bool:

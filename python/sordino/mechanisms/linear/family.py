@@ -12,13 +12,13 @@ from sordino.accuracy.factorizations import Factorization, certify
 from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
-from sordino.mechanisms.fits import Request, fit_all, least_error
+from sordino.mechanisms.fits import USUAL_CELLS, Request, fit_all, least_error
 from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism, parts_apart
 from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.fit import LinearFit, least_gaussian_error
 from sordino.mechanisms.linear.fitting import fit_linear, with_best_branching
-from sordino.mechanisms.linear.floors import LONG, USUAL_CELLS, Floors
+from sordino.mechanisms.linear.floors import LONG, Floors
 from sordino.mechanisms.linear.measurement import Part
 from sordino.mechanisms.linear.search import Progress
 from sordino.mechanisms.linear.split import choose_parts

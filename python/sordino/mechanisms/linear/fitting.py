@@ -392,6 +392,7 @@ def _check_factorization(request: Request, mechanism: Mechanism, factorization: 
         or (blocks is not None) != (kind.startswith("dense") or (kind == "ellipsoid" and mechanism.law == "laplace"))
         or (blocks is not None and (sum(blocks) != rows or min(blocks, default=0) < 1))
         or (factorization.excess != 1.0 and not kind.endswith("printed"))
+        or (factorization.closed_forms and (kind, mechanism.law) != ("balanced", "gaussian"))
         or not 1.0 <= factorization.excess < math.inf
     ):
         raise UnsupportedMechanismError(f"{mechanism.name} does not measure this factorization")

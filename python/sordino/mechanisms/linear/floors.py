@@ -9,7 +9,7 @@ from functools import cached_property
 from sordino.accuracy.bounds import gaussian_bound, least_pure_deviation
 from sordino.accuracy.nuclear_norms import spectral_roots
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.fits import Request, least_error
+from sordino.mechanisms.fits import USUAL_CELLS, Request, least_error
 from sordino.mechanisms.linear.catalogue import LONG_AXIS, MECHANISMS, Mechanism
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.privacy.calibration import noise_ratio, pure_epsilon
@@ -17,13 +17,10 @@ from sordino.privacy.guarantees import GaussianDP, PureDP
 from sordino.privacy.units import ReplaceOne
 from sordino.workloads import Filter, Histogram
 
-__all__ = ["LONG", "USUAL_CELLS", "Floors"]
+__all__ = ["LONG", "Floors"]
 
 LONG = 2**17 - 1
 """Cells beyond which planning takes seconds."""
-
-USUAL_CELLS = 2**12
-"""Bound of cells that is not given up for less error where none is declared."""
 
 # Mechanisms with noise on Fourier coefficients.
 _SPECTRAL = {"fourier", "fourier-planar", "fourier-grouped"}

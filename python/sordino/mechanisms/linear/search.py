@@ -28,7 +28,8 @@ from sordino.accuracy.factorizations import (
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import along_axes
-from sordino.mechanisms.linear.catalogue import LONG_AXIS, WRITTEN, is_total, of_filters, of_ranges
+from sordino.mechanisms.linear.catalogue import LONG_AXIS, WRITTEN, has_root_along, is_total, of_filters, of_ranges
+from sordino.mechanisms.linear.effort import searched_along
 from sordino.mechanisms.linear.joint import joint_tables
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
 from sordino.workloads import Histogram, Intervals, Kronecker, Matrix, Union, Workload
@@ -246,7 +247,8 @@ def _several(search: _Search, most: int, signed: bool) -> Factorization:
 def _balanced(search: _Search) -> Factorization:
     """The balanced root; where it is not good enough, a few steps of the search for the optimum, from its weights.
 
-    Of unions of large products roots along each axis, of tables of sets of axes.
+    Of unions of large products roots along each axis, of tables of sets of axes; of a large product a closed form along
+    the axes that are too long to be searched along.
     """
     search.objective = "mean"
     products = along_axes(search.workload)
@@ -254,6 +256,14 @@ def _balanced(search: _Search) -> Factorization:
         rows, shares = joint_tables(products, "gaussian", partial(_root_along, search), lambda: search.ended)
         return Factorization(search.kind, search.law, search.objective, rows, shares=shares)
 
+    parts = kronecker_factors(search.workload)
+    closed = [len(parts) > 1 and has_root_along(part) and not searched_along(part) for part in parts]
+    if any(closed) and not all(closed):
+        rows = tuple(
+            np.empty((0, part.core.input_len or 0)) if own else search.note(_root(search, condensed(part)[0])).strategy
+            for part, own in zip(parts, closed, strict=True)
+        )
+        return Factorization(search.kind, search.law, search.objective, rows)
     return _by_factor(search, lambda queries, _gap, _start: _root(search, queries))
 
 

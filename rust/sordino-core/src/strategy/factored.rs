@@ -9,6 +9,7 @@ use super::boxes::{Boxes, axes_of, indicator, one_by_one};
 use super::columns::{are_few, extremes, pair_of_product, sensitivity};
 use super::fixed::Fixed;
 use super::merged::on_merged_cells;
+use super::product::Product;
 use super::{
     Body, Encoded, Encoding, Geometry, Input, Run, Strategy, each_row, floats, gcd, integers, not_in_row_space, probe,
     table,
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::linear_algebra::{
     Matrix, along_axis, dot, from_rows, pseudo_inverse, scale_columns, scale_rows, to_rows, transposed_product_into,
 };
+use crate::parallel::{collected, in_pieces, pieces};
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -67,7 +69,8 @@ pub enum Pieces {
 pub struct Factorization {
     /// What is answered.
     pub workload: Workload,
-    /// What is measured: the Kronecker product of these, mostly one; of intervals of all cells or of merged ones.
+    /// What is measured: the Kronecker product of these, mostly one; of intervals of all cells or of merged ones. Along the axis
+    /// of one without rows, what has a closed form there: Gaussian noise.
     pub factors: Vec<Factor>,
     /// How noise is put on it.
     pub pieces: Pieces,
@@ -84,10 +87,20 @@ impl Factorization {
     /// outside its row space.
     pub fn build(&self) -> Result<Box<dyn Strategy>, Error> {
         let workload = self.workload.clone().validated()?;
-        if self.factors.first().is_some_and(|factor| Some(factor.columns) == workload.input_len()) {
+        if self.factors.iter().any(|factor| factor.rows == 0) {
+            if self.pieces != Pieces::Coordinates(NoiseLaw::Gaussian) || self.whole {
+                return Err(Error::invalid("strategy", "has rows along every axis, or independent Gaussian noise"));
+            }
+            return on_merged_cells(&workload, |own| Ok(Box::new(Product::with_rows(own, &self.factors)?)));
+        }
+        if self.cells() == workload.input_len() {
             return Ok(Box::new(Factored::new(self, workload)?));
         }
         on_merged_cells(&workload, |own| Ok(Box::new(Factored::new(self, own.clone())?)))
+    }
+
+    fn cells(&self) -> Option<usize> {
+        self.factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.columns))
     }
 }
 
@@ -96,8 +109,23 @@ pub(super) fn product_bits(cells: usize, factors: usize) -> u32 {
     ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells.max(2).ilog2() - 1) / factors as u32)
 }
 
-fn dependent() -> Error {
-    Error::invalid("strategy", "its rows or columns are dependent")
+/// Sums of integers below `largest` in units of `2^-bits`, each rounded once to a double: half a unit of its last place.
+///
+/// # Errors
+/// They overflow.
+pub(super) fn rounded_sums(largest: f64, bits: i32, measured: usize) -> Result<Encoding, Error> {
+    if largest >= 2f64.powi(SUM_BITS as i32) {
+        return Err(Error::Overflow("the measured sums overflow; declare a smaller max_value".into()));
+    }
+    let max_abs = largest * 2f64.powi(-bits);
+    let error = UNIT_ROUNDOFF * max_abs * (measured as f64).sqrt();
+    Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs })
+}
+
+/// Writes such sums.
+pub(super) fn round_sums(sums: &[i128], bits: i32, out: &mut [f64]) {
+    let unit = 2f64.powi(-bits);
+    out.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = *sum as f64 * unit);
 }
 
 /// One factor with its pseudo-inverse.
@@ -114,8 +142,25 @@ struct Part {
     extremes: OnceLock<(Upper, Upper)>,
 }
 
+impl Part {
+    fn new(factor: &Factor, bits: u32, whole: bool) -> Result<Self, Error> {
+        let mut fixed = Fixed::new(factor.rows, factor.columns, &factor.entries, bits)?;
+        if whole {
+            fixed.bits = 0;
+        }
+        let matrix = from_rows(fixed.rows, fixed.columns, &fixed.to_floats());
+        let dependent = || Error::invalid("strategy", "its rows or columns are dependent");
+        let inverse = pseudo_inverse(&matrix).ok_or_else(dependent)?;
+        Ok(Self { fullest: fixed.fullest_row(), fixed, matrix, inverse, extremes: OnceLock::new() })
+    }
+
+    fn extremes(&self) -> (Upper, Upper) {
+        *self.extremes.get_or_init(|| extremes(&self.matrix))
+    }
+}
+
 #[derive(Debug)]
-struct Factored {
+pub(super) struct Factored {
     workload: Workload,
     parts: Vec<Part>,
     geometry: Geometry,
@@ -127,7 +172,7 @@ struct Factored {
 
 impl Factored {
     fn new(recipe: &Factorization, workload: Workload) -> Result<Self, Error> {
-        let cells = recipe.factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.columns));
+        let cells = recipe.cells();
         if recipe.factors.is_empty() || cells.is_none() || workload.input_len() != cells {
             return Err(Error::invalid("strategy", "must have one column for each cell of the workload"));
         }
@@ -146,19 +191,8 @@ impl Factored {
         if recipe.whole && (many > 1 || recipe.pieces != Pieces::Coordinates(NoiseLaw::Laplace)) {
             return Err(Error::invalid("strategy", "of whole numbers it has one factor and Laplace noise"));
         }
-        let parts = recipe
-            .factors
-            .iter()
-            .map(|factor| {
-                let mut fixed = Fixed::new(factor.rows, factor.columns, &factor.entries, bits)?;
-                if recipe.whole {
-                    fixed.bits = 0;
-                }
-                let matrix = from_rows(fixed.rows, fixed.columns, &fixed.to_floats());
-                let inverse = pseudo_inverse(&matrix).ok_or_else(dependent)?;
-                Ok(Part { fullest: fixed.fullest_row(), fixed, matrix, inverse, extremes: OnceLock::new() })
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
+        let parts = recipe.factors.iter().map(|factor| Part::new(factor, bits, recipe.whole));
+        let parts = parts.collect::<Result<Vec<_>, Error>>()?;
         let measured: usize = parts.iter().map(|part| part.fixed.rows).product();
         let geometry = match &recipe.pieces {
             Pieces::Coordinates(NoiseLaw::Gaussian) => Geometry::L2,
@@ -181,6 +215,28 @@ impl Factored {
         let strategy = Self { workload, parts, geometry, several: Proved::default(), whole, refined };
         strategy.check_answers()?;
         Ok(strategy)
+    }
+
+    /// What is measured along one axis of a product, in entries of so many bits. Gaussian noise.
+    pub(super) fn along(workload: &Workload, factor: &Factor, bits: u32) -> Result<Self, Error> {
+        let (workload, parts) = (workload.clone(), vec![Part::new(factor, bits, false)?]);
+        let (several, refined) = (Proved::default(), Vec::new());
+        let strategy = Self { workload, parts, geometry: Geometry::L2, several, whole: false, refined };
+        strategy.check_answers()?;
+        Ok(strategy)
+    }
+
+    /// Its matrix, the sum of the magnitudes of the fullest row, and [`extremes`], where there is one.
+    pub(super) fn alone(&self) -> (&Fixed, f64, (Upper, Upper)) {
+        (&self.parts[0].fixed, self.parts[0].fullest, self.parts[0].extremes())
+    }
+
+    /// Mean and largest variance of the answers, where those are as many as rows that are held.
+    pub(super) fn listed_spread(&self) -> (f64, Option<f64>) {
+        let mut variances = vec![0.0; self.workload.answers_len()];
+        self.variances(&mut variances);
+        let (mean, largest) = spread(&variances);
+        (mean, Some(largest))
     }
 
     /// Whether `A B⁺ B = A`.
@@ -232,8 +288,7 @@ impl Factored {
             if !l2 {
                 return column + column;
             }
-            let each = self.parts.iter().map(|part| *part.extremes.get_or_init(|| extremes(&part.matrix)));
-            pair_of_product(&each.collect::<Vec<_>>()).1.sqrt()
+            pair_of_product(&self.parts.iter().map(Part::extremes).collect::<Vec<_>>()).1.sqrt()
         }))
     }
 
@@ -293,13 +348,7 @@ impl Strategy for Factored {
         if self.whole && largest < 2f64.powi(60) {
             return Ok(Encoding::Exact { max_abs: largest as u64 + 1 });
         }
-        if self.whole || largest >= 2f64.powi(SUM_BITS as i32) {
-            return Err(Error::Overflow("the measured sums overflow; declare a smaller max_value".into()));
-        }
-        let max_abs = largest * 2f64.powi(-self.bits());
-        // The exact sum is rounded once to a double: half a unit of its last place.
-        let error = UNIT_ROUNDOFF * max_abs * (self.measured_len() as f64).sqrt();
-        Ok(Encoding::Float { error_l2: Upper::rounded(error, 4), max_abs })
+        rounded_sums(if self.whole { f64::INFINITY } else { largest }, self.bits(), self.measured_len())
     }
 
     fn steps(&self) -> Vec<Run> {
@@ -342,9 +391,7 @@ impl Strategy for Factored {
         }
         let mut inner = last.fixed.rows;
         for part in rest.iter().rev() {
-            let mut next = vec![0i128; sums.len() / part.fixed.columns * part.fixed.rows];
-            part.fixed.apply(&sums, inner, &mut next);
-            sums = next;
+            sums = part.fixed.along(&sums, inner);
             inner *= part.fixed.rows;
         }
         if self.whole {
@@ -352,8 +399,7 @@ impl Strategy for Factored {
             integers(out).iter_mut().zip(&sums).for_each(|(slot, sum)| *slot = *sum as i64);
             return Ok(());
         }
-        let unit = 2f64.powi(-self.bits());
-        floats(out).iter_mut().zip(&sums).for_each(|(slot, sum)| *slot = *sum as f64 * unit);
+        round_sums(&sums, self.bits(), floats(out));
         Ok(())
     }
 
@@ -449,7 +495,7 @@ pub(super) fn squares(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, o
 fn squares_of_rows(columns: usize, entries: &[f64], inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     let inverse: Vec<f64> = (0..inverse.ncols()).flat_map(|k| inverse.col_as_slice(k)).copied().collect();
     let measured = inverse.len() / columns;
-    some_at_a_time(out, &|first, out| {
+    in_pieces(out, ROWS, &|first, out| {
         let mut answers = vec![0.0; out.len() * measured];
         let rows = &entries[first * columns..(first + out.len()) * columns];
         transposed_product_into(&mut answers, columns, rows, &inverse);
@@ -467,12 +513,7 @@ fn squares_of_ranges(inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
     let (n, measured) = (inverse.nrows(), inverse.ncols().max(1));
     let rows = scaled_rows(inverse, noise);
     out.fill(0.0);
-    let (mut rest, mut own) = (out, Vec::with_capacity(n));
-    for first in 0..n {
-        let (squares, others) = rest.split_at_mut(n - first);
-        own.push((first, squares));
-        rest = others;
-    }
+    let mut own: Vec<_> = pieces(out, (1..=n).rev()).into_iter().enumerate().collect();
     own.par_chunks_mut(FIRSTS).for_each(|own| {
         let mut sums = vec![0.0; own.len() * measured];
         for (last, row) in rows.chunks_exact(measured).enumerate().skip(own[0].0) {
@@ -484,11 +525,6 @@ fn squares_of_ranges(inverse: &Matrix, noise: Noise<'_>, out: &mut [f64]) {
             }
         }
     });
-}
-
-/// Calls `fill` with some places of `out` and the first of them.
-fn some_at_a_time(out: &mut [f64], fill: &(dyn Fn(usize, &mut [f64]) + Sync)) {
-    out.par_chunks_mut(ROWS).enumerate().for_each(|(k, out)| fill(k * ROWS, out));
 }
 
 /// The rows of the pseudo-inverse, each coordinate times the deviation of its noise.
@@ -508,7 +544,7 @@ fn squares_of_intervals(ends: &[(u32, u32)], inverse: &Matrix, noise: Noise<'_>,
         own.iter_mut().zip(&before[first - measured..]).for_each(|(sum, before)| *sum += before);
     }
     let until = |cell: u32| &sums[cell as usize * measured..][..measured];
-    some_at_a_time(out, &|start, out| {
+    in_pieces(out, ROWS, &|start, out| {
         let mut sum = vec![0.0; measured];
         for (slot, (first, last)) in out.iter_mut().zip(&ends[start..]) {
             let both = until(last + 1).iter().zip(until(*first));
@@ -533,9 +569,8 @@ fn squares_of_columns(workload: &Workload, inverse: &Matrix, noise: Noise<'_>, o
 
 /// The sum of what the parts have, in one order, whatever threads there are: a plan's digest is of its errors too.
 pub(super) fn add_parts(out: &mut [f64], of_part: &(dyn Fn(usize) -> Vec<f64> + Sync)) {
-    let parts: Vec<Vec<f64>> = (0..PARTS).into_par_iter().map(of_part).collect();
     out.fill(0.0);
-    for sums in parts {
+    for sums in collected(PARTS, of_part) {
         out.iter_mut().zip(&sums).for_each(|(a, b)| *a += b);
     }
 }

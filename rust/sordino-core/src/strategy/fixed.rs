@@ -1,7 +1,7 @@
 //! A real matrix in fixed point: products with integers are exact, whatever the order of summation.
 
 use crate::error::Error;
-use rayon::prelude::*;
+use crate::parallel::{fill, in_pieces};
 
 /// `B = entries·2^-bits`, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,10 @@ impl Fixed {
         self.entries.iter().map(|k| *k as f64 * half * rest).collect()
     }
 
+    fn row(&self, i: usize) -> &[i64] {
+        &self.entries[i * self.columns..(i + 1) * self.columns]
+    }
+
     /// `max_i Σ_j |b_ij|` in units of `2^-bits`, an upper bound.
     pub(super) fn fullest_row(&self) -> f64 {
         let sum = |row: &[i64]| row.iter().map(|k| k.unsigned_abs() as f64).sum::<f64>();
@@ -44,9 +48,14 @@ impl Fixed {
 
     /// `out = B x` for `x` that is zero outside of the given columns.
     pub(super) fn apply_sparse(&self, x: &[i64], nonzero: &[usize], out: &mut [i128]) {
-        out.par_iter_mut().zip(self.entries.par_chunks_exact(self.columns)).for_each(|(slot, row)| {
-            *slot = nonzero.iter().map(|j| i128::from(row[*j]) * i128::from(x[*j])).sum();
-        });
+        fill(out, |i| nonzero.iter().map(|j| i128::from(self.row(i)[*j]) * i128::from(x[*j])).sum());
+    }
+
+    /// The same as [`Self::apply`], newly allocated.
+    pub(super) fn along<T: Copy + Into<i128> + Sync>(&self, x: &[T], inner: usize) -> Vec<i128> {
+        let mut out = vec![0; x.len() / self.columns * self.rows];
+        self.apply(x, inner, &mut out);
+        out
     }
 
     /// `out = B x` along the last axis but `inner`: `x` is `outer × columns × inner`, `out` is `outer × rows × inner`,
@@ -55,16 +64,13 @@ impl Fixed {
         if inner == 1 {
             // The usual case: a sum that stays in registers.
             for (out, block) in out.chunks_exact_mut(self.rows).zip(x.chunks_exact(self.columns)) {
-                out.par_iter_mut().zip(self.entries.par_chunks_exact(self.columns)).for_each(|(slot, row)| {
-                    *slot = row.iter().zip(block).map(|(b, x)| i128::from(*b) * (*x).into()).sum();
-                });
+                fill(out, |i| self.row(i).iter().zip(block).map(|(b, x)| i128::from(*b) * (*x).into()).sum());
             }
             return;
         }
         let outer_rows = self.rows * inner;
-        out.par_chunks_mut(inner).enumerate().for_each(|(at, slot)| {
-            let (outer, i) = (at * inner / outer_rows, at % self.rows);
-            let row = &self.entries[i * self.columns..(i + 1) * self.columns];
+        in_pieces(out, inner, &|at, slot| {
+            let (outer, row) = (at / outer_rows, self.row(at / inner % self.rows));
             let block = &x[outer * self.columns * inner..(outer + 1) * self.columns * inner];
             slot.fill(0);
             for (b, x) in row.iter().zip(block.chunks_exact(inner)) {

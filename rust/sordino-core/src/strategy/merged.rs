@@ -9,8 +9,9 @@ use crate::scratch::INTEGERS;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, intervals};
+use std::sync::Arc;
 
-/// The strategy of a workload, of intervals that of their merged cells.
+/// The strategy of a workload, of intervals and of products with some that of their merged cells.
 ///
 /// # Errors
 /// As `build`.
@@ -18,10 +19,80 @@ pub(super) fn on_merged_cells(
     workload: &Workload,
     build: impl FnOnce(&Workload) -> Result<Box<dyn Strategy>, Error>,
 ) -> Result<Box<dyn Strategy>, Error> {
-    let Workload::Intervals { len, ends, weights } = workload else { return build(workload) };
-    let (count, places, ends) = intervals::merged(*len, ends);
-    let inner = build(&Workload::Intervals { len: count, ends, weights: weights.clone() })?;
-    Ok(if count == *len { inner } else { Box::new(Merged::new(places, count, inner)) })
+    match Merging::of(workload) {
+        None => build(workload),
+        Some((merging, own)) => Ok(merging.around(Arc::from(build(&own)?))),
+    }
+}
+
+/// Which cells are one.
+#[derive(Debug)]
+pub(super) struct Merging {
+    places: Vec<Option<u32>>,
+    count: usize,
+}
+
+impl Merging {
+    /// Of intervals that do not tell all cells apart, and of products with such; and they on the cells that they do.
+    pub(super) fn of(workload: &Workload) -> Option<(Self, Workload)> {
+        match workload {
+            Workload::Intervals { len, ends, weights } => {
+                let (count, places, ends) = intervals::merged(*len, ends);
+                let own = || Workload::Intervals { len: count, ends, weights: weights.clone() };
+                (count < *len).then(|| (Self { places, count }, own()))
+            }
+            Workload::Kronecker { factors } => {
+                let each: Vec<_> = factors.iter().map(Self::of).collect();
+                if each.iter().all(Option::is_none) {
+                    return None;
+                }
+                let (mut all, mut own) = (Self { places: vec![Some(0)], count: 1 }, Vec::new());
+                for (factor, merged) in factors.iter().zip(each) {
+                    let (axis, workload) = merged.unwrap_or_else(|| (Self::none(factor), factor.clone()));
+                    all = all.times(&axis);
+                    own.push(workload);
+                }
+                Some((all, Workload::Kronecker { factors: own }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Every cell by itself.
+    fn none(workload: &Workload) -> Self {
+        let count = workload.input_len().unwrap_or(0);
+        Self { places: (0..count as u32).map(Some).collect(), count }
+    }
+
+    /// Of a table, by those of its axes.
+    fn times(&self, inner: &Self) -> Self {
+        let place = |outer: Option<u32>| move |own: &Option<u32>| Some(outer? * inner.count as u32 + (*own)?);
+        let places = self.places.iter().flat_map(|outer| inner.places.iter().map(place(*outer))).collect();
+        Self { places, count: self.count * inner.count }
+    }
+
+    /// The strategy of all cells, by that of the merged ones.
+    pub(super) fn around(self, inner: Arc<dyn Strategy>) -> Box<dyn Strategy> {
+        let sizes = self.sizes();
+        Box::new(Merged { places: self.places, sizes, inner })
+    }
+
+    pub(super) fn cells(&self) -> usize {
+        self.places.len()
+    }
+
+    /// How many cells the largest merged one has.
+    pub(super) fn largest(&self) -> u32 {
+        self.sizes().into_iter().max().unwrap_or(1)
+    }
+
+    fn sizes(&self) -> Vec<u32> {
+        let mut sizes = vec![0; self.count];
+        for place in self.places.iter().flatten() {
+            sizes[*place as usize] += 1;
+        }
+        sizes
+    }
 }
 
 /// The strategy of windows that all hold the cells in the middle, with these merged; none of others.
@@ -43,7 +114,8 @@ pub(super) fn on_merged_windows(
     let kernel = vec![tap; outside + 1];
     let inner = Workload::Tail { first: outside, of: Box::new(Workload::Linear { kernel, len: count, center: 0 }) };
     let place = |j: usize| Some(j.min(outside).max((j + count).saturating_sub(*len)) as u32);
-    Ok(Some(Box::new(Merged::new((0..*len).map(place).collect(), count, build(&inner)?))))
+    let merging = Merging { places: (0..*len).map(place).collect(), count };
+    Ok(Some(merging.around(Arc::from(build(&inner)?))))
 }
 
 /// The strategy of the merged cells.
@@ -53,18 +125,10 @@ struct Merged {
     places: Vec<Option<u32>>,
     /// How many cells each merged one has.
     sizes: Vec<u32>,
-    inner: Box<dyn Strategy>,
+    inner: Arc<dyn Strategy>,
 }
 
 impl Merged {
-    fn new(places: Vec<Option<u32>>, count: usize, inner: Box<dyn Strategy>) -> Self {
-        let mut sizes = vec![0; count];
-        for place in places.iter().flatten() {
-            sizes[*place as usize] += 1;
-        }
-        Self { places, sizes, inner }
-    }
-
     fn sums<T: Copy + std::ops::AddAssign>(&self, cells: &[T], out: &mut [T]) {
         for (place, value) in self.places.iter().zip(cells) {
             if let Some(place) = place {
@@ -119,12 +183,17 @@ impl Strategy for Merged {
         self.inner.encoding(self.largest_sum(max_abs)?)
     }
 
+    fn wide(&self, max_abs: u64) -> Option<f64> {
+        self.inner.wide(self.largest_sum(max_abs).ok()?)
+    }
+
     fn steps(&self) -> Vec<Run> {
         self.inner.steps()
     }
 
     fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
-        Some(Box::new(Self::new(self.places.clone(), self.sizes.len(), self.inner.refined(factors)?)))
+        let inner = Arc::from(self.inner.refined(factors)?);
+        Some(Box::new(Self { places: self.places.clone(), sizes: self.sizes.clone(), inner }))
     }
 
     fn factors(&self) -> &[f64] {
@@ -148,6 +217,12 @@ impl Strategy for Merged {
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
         self.inner.spread()
+    }
+
+    fn merged_cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        let mut own = self.inner.merged_cells(y)?;
+        let first = |place: &Option<u32>| place.map_or(0.0, |place| std::mem::take(&mut own[place as usize]));
+        Some(self.places.iter().map(first).collect())
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {

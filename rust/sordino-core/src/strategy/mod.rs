@@ -185,6 +185,8 @@ pub enum Encoded<'a> {
     Exact(&'a mut [i64]),
     /// Bounded floats.
     Float(&'a mut [f64]),
+    /// Exact integers of twice the bits, of a strategy with [`Strategy::wide`].
+    Wide(&'a mut [i128]),
 }
 
 /// The private input as a strategy sees it: clamped integers, record codes, or sums of a sketch.
@@ -236,6 +238,11 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// [`Error::Overflow`] if exact integers cannot hold it.
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error>;
 
+    /// Largest magnitude of the sums before they are rounded to floats, of a strategy that encodes them as they are.
+    fn wide(&self, _max_abs: u64) -> Option<f64> {
+        None
+    }
+
     /// The steps of the rows of an exact encode, for noise on their own lattices; none where they are not known.
     fn steps(&self) -> Vec<Run> {
         Vec::new()
@@ -279,6 +286,11 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// The cells that the answers are read off, where what is measured determines them.
     fn cells(&self, _y: &[f64]) -> Option<Vec<f64>> {
         None
+    }
+
+    /// The same; of cells that are measured as one their sum, in the place of the first of them.
+    fn merged_cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.cells(y)
     }
 
     /// `B x` of cells that are no integers, in floating point; none where no table of cells is measured.
@@ -383,7 +395,7 @@ pub(crate) fn table(x: Input<'_>) -> Result<&[i64], Error> {
 pub(crate) fn integers(out: Encoded<'_>) -> &mut [i64] {
     match out {
         Encoded::Exact(units) => units,
-        Encoded::Float(_) => unreachable!("the door allocates what `encoding` asked for"),
+        Encoded::Float(_) | Encoded::Wide(_) => unreachable!("the door allocates what `encoding` asked for"),
     }
 }
 
@@ -391,6 +403,6 @@ pub(crate) fn integers(out: Encoded<'_>) -> &mut [i64] {
 pub(crate) fn floats(out: Encoded<'_>) -> &mut [f64] {
     match out {
         Encoded::Float(values) => values,
-        Encoded::Exact(_) => unreachable!("the door allocates what `encoding` asked for"),
+        Encoded::Exact(_) | Encoded::Wide(_) => unreachable!("the door allocates what `encoding` asked for"),
     }
 }

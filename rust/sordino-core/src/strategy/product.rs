@@ -8,11 +8,13 @@
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, one_by_one, volume};
 use super::columns::pair_of_product;
+use super::factored::{Factor, Factored, product_bits, round_sums, rounded_sums};
 use super::laminar::{Laminar, Path, several};
+use super::merged::Merging;
 use super::p_identity::{PIdentity, Scaled};
 use super::recipe::{Mechanism, Recipe};
 use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
-use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, not_in_row_space, table};
+use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, not_in_row_space, table};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::unit::Unit;
@@ -46,8 +48,13 @@ pub fn nested_product(workload: &Workload, unit: Unit) -> Result<Box<dyn Strateg
 /// sums, or for axes that are no totals and have none.
 pub fn p_identity_product(workload: &Workload, sums: &[Option<Vec<f64>>]) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
-    let factors = workload.kronecker_factors();
-    Error::check_len("sums", factors.len(), sums.len())?;
+    Error::check_len("sums", workload.kronecker_factors().len(), sums.len())?;
+    let (mut merged, mut factors) = (Vec::new(), Vec::new());
+    for factor in workload.kronecker_factors() {
+        let (merging, own) = Merging::of(factor).unzip();
+        merged.push(merging);
+        factors.push(own.unwrap_or_else(|| factor.clone()));
+    }
     let scaled: Vec<Option<Scaled>> = factors
         .iter()
         .zip(sums)
@@ -62,20 +69,21 @@ pub fn p_identity_product(workload: &Workload, sums: &[Option<Vec<f64>>]) -> Res
         None => Ok((factor.table_len()? as f64).log2()),
     };
     let totals: f64 = factors.iter().zip(&scaled).map(of_total).sum::<Result<f64, Error>>()?;
-    let bits = entry_bits(given, totals);
-    let axis = |(factor, scaled): (&Workload, &Option<Scaled>)| match (factor, scaled) {
+    let joined: f64 = merged.iter().flatten().map(|merging| f64::from(merging.largest()).log2()).sum();
+    let bits = entry_bits(given, totals + joined);
+    let axis = |((factor, scaled), merging): ((&Workload, &Option<Scaled>), Option<Merging>)| match (factor, scaled) {
         (Workload::Histogram { len }, Some(scaled)) if scaled.is_cells() => Ok(Axis::Cells(*len)),
         (_, Some(scaled)) => {
             factor.listed()?;
             let bits = if scaled.is_cells() { 0 } else { bits };
             let sums = PIdentity::new(factor.clone(), scaled, bits)?;
             sums.check_digits()?;
-            Ok(Axis::Sums(Box::new(sums)))
+            Ok(Axis::sums(sums).of_merged(merging))
         }
         (Workload::Sparse { rows: 1, .. }, None) => total(factor, Geometry::L1, None),
         _ => Err(Error::Unsupported("an axis that is no total has sums beside its cells, or no rows of them".into())),
     };
-    let axes = factors.iter().zip(&scaled).map(axis).collect::<Result<_, Error>>()?;
+    let axes = factors.iter().zip(&scaled).zip(merged).map(axis).collect::<Result<_, Error>>()?;
     let answers = factors.iter().map(Workload::answers_len).collect();
     Ok(Box::new(Product { axes, answers, geometry: Geometry::L1, factors: Vec::new() }))
 }
@@ -103,39 +111,67 @@ fn total(factor: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Ax
     Laminar::new(factor, geometry, TOTAL_BITS..=TOTAL_BITS, unit).map(|groups| Axis::Groups(Box::new(groups)))
 }
 
-/// A factor: cells as they are, a balanced root, the blocks of a tree, cells beside sums of them, nested groups, or what a filter
-/// measures.
+/// Where an axis comes in an encode: filters, whose sums must be short, before the others, roots, which may leave floats, and
+/// matrices, which always do, after them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    First,
+    Between,
+    Last,
+    Matrix,
+}
+
+/// A factor: cells as they are, nested groups, what another strategy measures, or a matrix, in sums of twice the bits.
 #[derive(Debug, Clone)]
 enum Axis {
     Cells(usize),
-    Root(Box<Balanced>),
-    Tree(Box<WeightedTree>),
-    Sums(Box<PIdentity>),
     Groups(Box<Laminar>),
-    Filter { cells: usize, strategy: Arc<dyn Strategy>, column: Upper },
+    Measured { cells: usize, strategy: Arc<dyn Strategy>, columns: (Upper, Upper), rank: Rank },
+    Matrix(Arc<Factored>),
 }
 
 impl Axis {
+    /// Cells beside sums of them.
+    fn sums(sums: PIdentity) -> Self {
+        let (cells, columns) = (sums.len(), (sums.column(), Upper::ZERO));
+        Self::Measured { cells, strategy: Arc::new(sums), columns, rank: Rank::Between }
+    }
+
+    /// The same of cells that are merged first.
+    fn of_merged(self, merging: Option<Merging>) -> Self {
+        match (self, merging) {
+            (Self::Measured { strategy, columns, rank, .. }, Some(merging)) => {
+                let cells = merging.cells();
+                Self::Measured { cells, strategy: Arc::from(merging.around(strategy)), columns, rank }
+            }
+            (own, _) => own,
+        }
+    }
+
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Cells(_) | Self::Groups(_) => Rank::Between,
+            Self::Matrix(_) => Rank::Matrix,
+            Self::Measured { rank, .. } => *rank,
+        }
+    }
+
     /// What is measured along the axis, if that is not the cells.
     fn strategy(&self) -> Option<&dyn Strategy> {
         match self {
             Self::Cells(_) => None,
-            Self::Root(root) => Some(&**root),
-            Self::Tree(tree) => Some(&**tree),
-            Self::Sums(sums) => Some(&**sums),
             Self::Groups(groups) => Some(&**groups),
-            Self::Filter { strategy, .. } => Some(&**strategy),
+            Self::Measured { strategy, .. } => Some(&**strategy),
+            Self::Matrix(matrix) => Some(&**matrix),
         }
     }
 
     fn cells(&self) -> usize {
         match self {
             Self::Cells(len) => *len,
-            Self::Root(root) => root.measured_len(),
-            Self::Tree(tree) => tree.len(),
-            Self::Sums(sums) => sums.len(),
             Self::Groups(groups) => groups.cells_len(),
-            Self::Filter { cells, .. } => *cells,
+            Self::Measured { cells, .. } => *cells,
+            Self::Matrix(matrix) => matrix.alone().0.columns,
         }
     }
 
@@ -143,15 +179,21 @@ impl Axis {
         self.strategy().map_or_else(|| self.cells(), Strategy::measured_len)
     }
 
+    /// Mean and largest variance of the answers.
+    fn spread(&self) -> Option<(f64, Option<f64>)> {
+        match self {
+            Self::Matrix(matrix) => Some(matrix.listed_spread()),
+            _ => self.strategy()?.spread(),
+        }
+    }
+
     /// Largest norm of a column, and how far a product of two may fall below zero; squares of ℓ2 norms, or ℓ1 norms.
     fn columns(&self) -> (Upper, Upper) {
         match self {
             Self::Cells(_) => (Upper::exact(1.0), Upper::ZERO),
-            Self::Root(root) => root.squares(),
-            Self::Tree(tree) => (tree.column(), Upper::ZERO),
-            Self::Sums(sums) => (sums.column(), Upper::ZERO),
             Self::Groups(groups) => (groups.column(), Upper::ZERO),
-            Self::Filter { column, .. } => (*column * *column, *column * *column),
+            Self::Measured { columns, .. } => *columns,
+            Self::Matrix(matrix) => matrix.alone().2,
         }
     }
 }
@@ -175,13 +217,24 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Every line along the axis, exactly.
-    fn exact(&self, values: &[i64]) -> Vec<i64> {
+    /// Every line along the axis.
+    fn encoded<T>(&self, values: &[i64], to: impl for<'a> Fn(&'a mut [T]) -> Encoded<'a> + Sync) -> Vec<T>
+    where
+        T: Copy + Default + Send,
+    {
         along((self.axis.cells(), self.axis.measured()), self.inner, values, |line, out| {
-            let encoded = self.strategy.encode(Input::Cells(line), self.max_abs, Encoded::Exact(out));
+            let encoded = self.strategy.encode(Input::Cells(line), self.max_abs, to(out));
             encoded.expect("a table is served");
         })
     }
+}
+
+fn overflow() -> Error {
+    Error::Overflow("the sums of a product overflow; declare a smaller max_value".into())
+}
+
+fn bits_of(matrices: &[(&Factored, usize)]) -> i32 {
+    matrices.iter().map(|(matrix, _)| matrix.alone().0.bits).sum()
 }
 
 /// The axis of a filter or of a convolution on a group.
@@ -189,12 +242,46 @@ fn filtered(factor: &Workload) -> Result<Axis, Error> {
     let recipe = Recipe { workload: factor.clone(), mechanism: Mechanism::Fourier, law: NoiseLaw::Gaussian };
     let strategy: Arc<dyn Strategy> = Arc::from(recipe.build()?);
     let column = strategy.sensitivity(Unit::add_remove(1, None)?)?;
-    Ok(Axis::Filter { cells: factor.table_len()?, strategy, column })
+    let columns = (column * column, column * column);
+    Ok(Axis::Measured { cells: factor.table_len()?, strategy, columns, rank: Rank::First })
+}
+
+/// The axis of ranges, intervals or moving and running sums: of intervals on the cells that they tell apart.
+fn line(factor: &Workload, geometry: &Geometry, precision: Precision, bits: u32) -> Result<Axis, Error> {
+    let (merging, distinct) = Merging::of(factor).unzip();
+    let own = distinct.as_ref().unwrap_or(factor);
+    let cells = own.table_len()?;
+    let axis = if *geometry == Geometry::L1 {
+        let tree = WeightedTree::new(own, None, bits)?;
+        let columns = (tree.column(), Upper::ZERO);
+        Axis::Measured { cells, strategy: Arc::new(tree), columns, rank: Rank::Between }
+    } else {
+        let root = Balanced::new(own, None, precision)?;
+        let columns = root.squares();
+        Axis::Measured { cells, strategy: Arc::new(root), columns, rank: Rank::Last }
+    };
+    Ok(axis.of_merged(merging))
 }
 
 impl Product {
     /// Of balanced roots for Gaussian noise, of trees for Laplace noise; groups are weighted for all that `unit` may change.
     pub(super) fn new(workload: &Workload, geometry: Geometry, unit: Option<Unit>) -> Result<Self, Error> {
+        Self::of(workload, geometry, unit, &[])
+    }
+
+    /// Of matrices along some axes, and what has a closed form along those that have no rows. Gaussian noise.
+    pub(super) fn with_rows(workload: &Workload, rows: &[Factor]) -> Result<Self, Error> {
+        let axes = workload.kronecker_factors().iter().map(Workload::input_len);
+        if !axes.eq(rows.iter().map(|own| Some(own.columns))) {
+            return Err(Error::invalid(
+                "strategy",
+                "must have a factor for each of the workload's, of as many columns",
+            ));
+        }
+        Self::of(workload, Geometry::L2, None, rows)
+    }
+
+    fn of(workload: &Workload, geometry: Geometry, unit: Option<Unit>, rows: &[Factor]) -> Result<Self, Error> {
         let factors = workload.kronecker_factors();
         let cells = |factor: &Workload| matches!(factor, Workload::Histogram { .. });
         let is_total = |factor: &Workload| matches!(factor, Workload::Sparse { rows: 1, .. });
@@ -216,19 +303,22 @@ impl Product {
                 .map(|groups| Axis::Groups(Box::new(groups))),
             Workload::Circular { .. } | Workload::Group { .. } if geometry == Geometry::L2 => filtered(factor),
             Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),
-            _ if geometry == Geometry::L1 => {
-                WeightedTree::new(factor, None, bits).map(|tree| Axis::Tree(Box::new(tree)))
-            }
-            _ => Balanced::new(factor, None, precision).map(|root| Axis::Root(Box::new(root))),
+            _ => line(factor, &geometry, precision, bits),
         };
-        let axes = factors.iter().map(axis).collect::<Result<_, _>>()?;
+        let matrices = rows.iter().filter(|own| own.rows > 0).count();
+        let entry_bits = product_bits(workload.table_len()?, matrices.max(1) + others.saturating_sub(matrices));
+        let axis = |(k, factor): (usize, &Workload)| match rows.get(k) {
+            Some(own) if own.rows > 0 => Ok(Axis::Matrix(Arc::new(Factored::along(factor, own, entry_bits)?))),
+            _ => axis(factor),
+        };
+        let axes = factors.iter().enumerate().map(axis).collect::<Result<_, _>>()?;
         Ok(Self { axes, answers: factors.iter().map(Workload::answers_len).collect(), geometry, factors: Vec::new() })
     }
 
     /// Cells and sums of them along some axes, or the total of so many cells; Laplace noise.
     pub(super) fn of_table<'a>(axes: impl Iterator<Item = Result<&'a PIdentity, usize>>) -> Result<Self, Error> {
         let axis = |own: Result<&PIdentity, usize>| match own {
-            Ok(sums) => Ok(Axis::Sums(Box::new(sums.clone()))),
+            Ok(sums) => Ok(Axis::sums(sums.clone())),
             Err(n) => total(&all(n), Geometry::L1, None),
         };
         let axes: Vec<Axis> = axes.map(axis).collect::<Result<_, Error>>()?;
@@ -236,25 +326,21 @@ impl Product {
         Ok(Self { axes, answers, geometry: Geometry::L1, factors: Vec::new() })
     }
 
-    /// The strategies of the axes, each with the bound that the one before leaves; the last may leave floats. Filters, whose
-    /// sums must be short, come before the others, and roots, which alone may leave floats, after them.
+    /// The strategies of the axes, each with the bound that the one before leaves; the last may leave floats. Matrices come
+    /// behind them.
     fn stages(&self, max_abs: u64) -> Result<(Vec<Stage<'_>>, Encoding), Error> {
-        let rank = |k: &usize| match self.axes[*k] {
-            Axis::Filter { .. } => 0,
-            Axis::Cells(_) | Axis::Tree(_) | Axis::Sums(_) | Axis::Groups(_) => 1,
-            Axis::Root(_) => 2,
-        };
         let mut order: Vec<usize> = (0..self.axes.len()).rev().collect();
-        order.sort_by_key(rank); // stable: those of a rank from the last to the first
+        order.sort_by_key(|k| self.axes[*k].rank()); // stable: those of a rank from the last to the first
         let mut sizes: Vec<usize> = self.axes.iter().map(Axis::cells).collect();
         let mut stages = Vec::new();
         let mut encoding = Encoding::Exact { max_abs };
         for k in order {
             let axis = &self.axes[k];
+            if axis.rank() == Rank::Matrix {
+                continue;
+            }
             if let Some(strategy) = axis.strategy() {
-                let Encoding::Exact { max_abs } = encoding else {
-                    return Err(Error::Overflow("the sums of a product overflow; declare a smaller max_value".into()));
-                };
+                let Encoding::Exact { max_abs } = encoding else { return Err(overflow()) };
                 encoding = strategy.encoding(max_abs)?;
                 stages.push(Stage { axis, strategy, inner: sizes[k + 1..].iter().product(), max_abs });
             }
@@ -263,12 +349,24 @@ impl Product {
         Ok((stages, encoding))
     }
 
+    /// The matrices, from the last to the first, each with the numbers behind it.
+    fn matrices(&self) -> Vec<(&Factored, usize)> {
+        let (mut found, mut inner) = (Vec::new(), 1);
+        for axis in self.axes.iter().rev() {
+            if let Axis::Matrix(matrix) = axis {
+                found.push((&**matrix, inner));
+            }
+            inner *= axis.measured();
+        }
+        found
+    }
+
     /// The ways from roots to leaves along every axis; none if one is no tree, or there are too many.
     fn paths(&self) -> Option<Vec<Vec<Path>>> {
         let of = |axis: &Axis| match axis {
             Axis::Cells(_) => Some(vec![vec![(1, 1)]]),
             Axis::Groups(groups) => groups.profiles().map(|paths| paths.into_iter().collect()),
-            Axis::Root(_) | Axis::Tree(_) | Axis::Sums(_) | Axis::Filter { .. } => None,
+            Axis::Measured { .. } | Axis::Matrix(_) => None,
         };
         let paths = self.axes.iter().map(of).collect::<Option<Vec<Vec<Path>>>>()?;
         (paths.iter().map(Vec::len).product::<usize>() <= MOST_PATHS).then_some(paths)
@@ -297,6 +395,16 @@ impl Product {
             inner *= after;
         }
         values
+    }
+
+    /// The cells, where each axis tells them.
+    fn table(&self, y: &[f64], of: fn(&dyn Strategy, &[f64]) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
+        let told = |axis: &Axis| axis.strategy().is_none_or(|own| of(own, &vec![0.0; own.measured_len()]).is_some());
+        let sizes = |_: usize, axis: &Axis| (axis.measured(), axis.cells());
+        let write = |own: &dyn Strategy, line: &[f64], out: &mut [f64]| {
+            out.copy_from_slice(&of(own, line).unwrap_or_default());
+        };
+        self.axes.iter().all(told).then(|| self.each_axis(y, sizes, write))
     }
 
     /// The same of maps that some lines may not have: then there are none.
@@ -342,6 +450,16 @@ impl Strategy for Product {
 
     fn encoding(&self, max_abs: u64) -> Result<Encoding, Error> {
         let (stages, encoding) = self.stages(max_abs)?;
+        let matrices = self.matrices();
+        if !matrices.is_empty() {
+            let largest = match (encoding, stages.last()) {
+                (Encoding::Exact { max_abs }, _) => Some(max_abs as f64),
+                (Encoding::Float { .. }, stage) => stage.and_then(|stage| stage.strategy.wide(stage.max_abs)),
+            };
+            let largest = largest.ok_or_else(overflow)?;
+            let grown = matrices.iter().fold(largest, |most, (matrix, _)| most * matrix.alone().1);
+            return rounded_sums(grown * (1.0 + 1e-9), bits_of(&matrices), self.measured_len());
+        }
         Ok(match (encoding, stages.last()) {
             (Encoding::Float { error_l2, max_abs }, Some(stage)) => {
                 let lines = self.measured_len() / stage.axis.measured();
@@ -376,10 +494,12 @@ impl Strategy for Product {
         let own = &factors[..runs];
         let mut refined = self.clone();
         refined.axes[k] = match &self.axes[k] {
-            Axis::Tree(tree) => Axis::Tree(Box::new(tree.with_factors(own))),
-            Axis::Sums(sums) => Axis::Sums(Box::new(sums.with_factors(own)?)),
             Axis::Groups(groups) => Axis::Groups(Box::new(groups.with_factors(own))),
-            Axis::Cells(_) | Axis::Root(_) | Axis::Filter { .. } => return None,
+            Axis::Measured { cells, strategy, columns, rank } => {
+                let strategy = Arc::from(strategy.refined(own)?);
+                Axis::Measured { cells: *cells, strategy, columns: *columns, rank: *rank }
+            }
+            Axis::Cells(_) | Axis::Matrix(_) => return None,
         };
         refined.factors = factors.to_vec();
         Some(Box::new(refined))
@@ -390,21 +510,36 @@ impl Strategy for Product {
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let (stages, _) = self.stages(max_abs)?;
-        let (last, stages) = stages.split_last().expect("a product has an axis that is not cells");
+        let (stages, encoding) = self.stages(max_abs)?;
         let mut values = table(x)?.to_vec();
+        let matrices = self.matrices();
+        if let [(first, inner), others @ ..] = matrices.as_slice() {
+            let (last, exact) = match (encoding, stages.split_last()) {
+                (Encoding::Float { .. }, Some((last, exact))) => (Some(last), exact),
+                _ => (None, stages.as_slice()),
+            };
+            for stage in exact {
+                values = stage.encoded(&values, |out| Encoded::Exact(out));
+            }
+            let first = first.alone().0;
+            let mut sums = match last {
+                Some(last) => first.along(&last.encoded(&values, |out| Encoded::Wide(out)), *inner),
+                None => first.along(&values, *inner),
+            };
+            for (matrix, inner) in others {
+                sums = matrix.alone().0.along(&sums, *inner);
+            }
+            round_sums(&sums, bits_of(&matrices), floats(out));
+            return Ok(());
+        }
+        let (last, stages) = stages.split_last().expect("a product has an axis that is not cells");
         for stage in stages {
-            values = stage.exact(&values);
+            values = stage.encoded(&values, |out| Encoded::Exact(out));
         }
         match out {
-            Encoded::Exact(units) => units.copy_from_slice(&last.exact(&values)),
-            Encoded::Float(floats) => {
-                let sizes = (last.axis.cells(), last.axis.measured());
-                floats.copy_from_slice(&along(sizes, last.inner, &values, |line, out| {
-                    let encoded = last.strategy.encode(Input::Cells(line), last.max_abs, Encoded::Float(out));
-                    encoded.expect("a table is served");
-                }));
-            }
+            Encoded::Exact(units) => units.copy_from_slice(&last.encoded(&values, |out| Encoded::Exact(out))),
+            Encoded::Float(floats) => floats.copy_from_slice(&last.encoded(&values, |out| Encoded::Float(out))),
+            Encoded::Wide(_) => unreachable!("the door allocates what `encoding` asked for"),
         }
         Ok(())
     }
@@ -430,22 +565,21 @@ impl Strategy for Product {
 
     fn spread(&self) -> Option<(f64, Option<f64>)> {
         let white = self.geometry.white();
-        self.axes.iter().filter_map(Axis::strategy).try_fold((white, Some(white)), |(mean, largest), strategy| {
-            let (own, most) = strategy.spread()?;
-            Some((mean * own / white, largest.zip(most).map(|(a, b)| a * b / white)))
-        })
+        self.axes.iter().filter(|axis| axis.strategy().is_some()).try_fold(
+            (white, Some(white)),
+            |(mean, largest), axis| {
+                let (own, most) = axis.spread()?;
+                Some((mean * own / white, largest.zip(most).map(|(a, b)| a * b / white)))
+            },
+        )
     }
 
     fn cells(&self, y: &[f64]) -> Option<Vec<f64>> {
-        let told =
-            |axis: &Axis| axis.strategy().is_none_or(|part| part.cells(&vec![0.0; part.measured_len()]).is_some());
-        self.axes.iter().all(told).then(|| {
-            self.each_axis(
-                y,
-                |_, axis| (axis.measured(), axis.cells()),
-                |strategy, line, out| out.copy_from_slice(&strategy.cells(line).unwrap_or_default()),
-            )
-        })
+        self.table(y, |strategy, line| strategy.cells(line))
+    }
+
+    fn merged_cells(&self, y: &[f64]) -> Option<Vec<f64>> {
+        self.table(y, |strategy, line| strategy.merged_cells(line))
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {

@@ -9,6 +9,7 @@
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy};
 use crate::error::Error;
 use crate::objective::Objective;
+use crate::parallel::pieces;
 use crate::transform::fourier::UNIT_ROUNDOFF;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -178,12 +179,7 @@ impl Split {
         all: &'a mut [T],
         len: impl Fn(&Part) -> usize + 'a,
     ) -> impl Iterator<Item = (&'a Part, &'a mut [T])> {
-        let mut rest = all;
-        self.parts.iter().map(move |part| {
-            let (own, after) = std::mem::take(&mut rest).split_at_mut(len(part));
-            rest = after;
-            (part, own)
-        })
+        self.parts.iter().zip(pieces(all, self.parts.iter().map(len)))
     }
 }
 
@@ -292,6 +288,7 @@ impl Strategy for Split {
                     }
                 }
             }
+            Encoded::Wide(_) => unreachable!("the door allocates what `encoding` asked for"),
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::boxes::{by_weights, long_axes};
 use super::{Encoded, Encoding, Geometry, Input, MOST_PRECISE, Run, Strategy, gcd, integers, table};
 use crate::error::Error;
 use crate::minimize::bfgs;
+use crate::parallel::{fill, pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each, intervals, spread};
@@ -197,11 +198,6 @@ impl WeightedTree {
         tree
     }
 
-    /// Number of cells.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// ℓ1 norm of a column: a record is in one block of each size.
     pub(super) fn column(&self) -> Upper {
         weight_of(self.levels.iter())
@@ -254,11 +250,8 @@ impl WeightedTree {
         match workload {
             Workload::Histogram { .. } => out.fill(self.variance(0, 0)),
             Workload::Ranges { len } => {
-                let mut rest = out;
-                for first in 0..*len {
-                    let (ranges, tail) = rest.split_at_mut(len - first);
+                for (first, ranges) in pieces(out, (1..=*len).rev()).into_iter().enumerate() {
                     ranges.iter_mut().enumerate().for_each(|(k, slot)| *slot = self.variance(first, first + k));
-                    rest = tail;
                 }
             }
             Workload::Intervals { ends, .. } => {
@@ -270,7 +263,7 @@ impl WeightedTree {
                 let (tap, windows) = workload.windows().expect("other workloads were refused");
                 let variance = |(first, last)| tap * tap * self.variance(first, last);
                 let ends: Vec<(usize, usize)> = windows.collect();
-                out.par_iter_mut().zip(ends).for_each(|(slot, ends)| *slot = variance(ends));
+                fill(out, |t| variance(ends[t]));
             }
         }
     }
@@ -315,11 +308,10 @@ impl Strategy for WeightedTree {
     }
 
     fn encode(&self, x: Input<'_>, _max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let mut rest = integers(out);
-        for (level, sums) in self.levels.iter().zip(self.totals(table(x)?)) {
-            let (own, tail) = rest.split_at_mut(sums.len());
+        let totals = self.totals(table(x)?);
+        let slices = pieces(integers(out), totals.iter().map(Vec::len));
+        for ((level, sums), own) in self.levels.iter().zip(&totals).zip(slices) {
             own.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = level.weight * sum);
-            rest = tail;
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ use super::boxes::{Boxes, long_axes, one_by_one};
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
 use crate::optimize::{Line, Symmetry};
+use crate::parallel::largest_of;
 use crate::scratch::INTEGERS;
 use crate::transform::exact::{ExactConvolution, Limits};
 use crate::transform::fourier::{RealFourier, UNIT_ROUNDOFF, made};
@@ -32,7 +33,6 @@ use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
 use kernel::{correlation, lags, rounded_kernel, spectrum};
-use rayon::prelude::*;
 use std::sync::OnceLock;
 use steps::in_steps;
 
@@ -153,7 +153,7 @@ impl Balanced {
             spectrum,
             column_squared: 0,
         };
-        root.column_squared = (0..len).into_par_iter().map(|j| root.product(j, j)).max().unwrap_or(0);
+        root.column_squared = largest_of(len, &|j| root.product(j, j));
         Ok(root)
     }
 
@@ -171,6 +171,13 @@ impl Balanced {
             ring[end - before..].copy_from_slice(&lags[ahead..]);
             ExactConvolution::new(&ring, ahead)
         })
+    }
+
+    /// `K` on images that are at most so large, all around the ring.
+    fn wide_sums(&self, images: &[i64], largest: u64) -> Vec<i128> {
+        let mut ring = vec![0; ring_len(self.len())];
+        self.convolution().apply(images, largest, &mut ring);
+        ring
     }
 
     /// Mean of what is known of each part, weighted as their answers are.
@@ -247,10 +254,8 @@ impl Balanced {
             return 2 * (self.column_squared - self.least_product());
         }
         let norms: Vec<i128> = (0..self.len()).map(|j| self.product(j, j)).collect();
-        let pairs = (0..self.len())
-            .into_par_iter()
-            .map(|i| (0..i).map(|j| norms[i] + norms[j] - 2 * self.product(i, j)).max().unwrap_or(0));
-        pairs.max().unwrap_or(0)
+        let apart = |i: usize| (0..i).map(|j| norms[i] + norms[j] - 2 * self.product(i, j)).max().unwrap_or(0);
+        largest_of(self.len(), &apart)
     }
 
     /// What `b_i·b_j` is at least. The second lag, or half a period less it, is never nearer to 0 than the first, and `ρ`
@@ -294,6 +299,10 @@ impl Strategy for Balanced {
         Ok(Encoding::Float { error_l2: Upper::rounded(error, 8), max_abs })
     }
 
+    fn wide(&self, max_abs: u64) -> Option<f64> {
+        Some(self.limits.wide_magnitude(self.weighted_bound(max_abs).ok()?).ok()? as f64)
+    }
+
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
         let cells = table(x)?;
         let n = self.len();
@@ -305,18 +314,18 @@ impl Strategy for Balanced {
             images[n + j] = x * d;
             images[(n as isize + other) as usize] = if negative { -x * d } else { x * d };
         }
-        let (ring_len, largest) = (ring_len(n), self.weighted_bound(max_abs)?);
+        let largest = self.weighted_bound(max_abs)?;
         match out {
             Encoded::Exact(units) => {
-                let mut ring = INTEGERS.take(ring_len);
+                let mut ring = INTEGERS.take(ring_len(n));
                 self.convolution().apply(&images, largest, &mut ring);
                 units.copy_from_slice(&ring[n + 1..=2 * n]);
             }
             Encoded::Float(values) => {
-                let mut ring = vec![0i128; ring_len];
-                self.convolution().apply(&images, largest, &mut ring);
-                values.iter_mut().zip(&ring[n + 1..]).for_each(|(slot, sum)| *slot = *sum as f64);
+                let sums = self.wide_sums(&images, largest);
+                values.iter_mut().zip(&sums[n + 1..]).for_each(|(slot, sum)| *slot = *sum as f64);
             }
+            Encoded::Wide(values) => values.copy_from_slice(&self.wide_sums(&images, largest)[n + 1..=2 * n]),
         }
         Ok(())
     }
