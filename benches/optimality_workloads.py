@@ -246,6 +246,12 @@ def _random_intervals(cells: int) -> Workload:
     return Intervals(first, last, cells)
 
 
+def _whole_hours(cells: int) -> Workload:
+    """Return random intervals of cells that come in sixteens."""
+    hours = _random_intervals(cells // 16)
+    return Intervals(16 * hours.first, 16 * hours.last + 15, cells)
+
+
 def _short_intervals(cells: int) -> Workload:
     rng = _rng()
     first = rng.integers(0, cells, 4 * cells)
@@ -395,6 +401,8 @@ CATALOGUE: tuple[Series, ...] = (
         ("running sums of both axes", lambda n: _by(*[so.RunningSum(_root(n))] * 2), _PRODUCT),
         ("running sums x 16 cells", lambda n: _by(so.RunningSum(n // 16), so.Histogram(16)), _PRODUCT),
         ("random intervals x 8 cells", lambda n: _by(_random_intervals(n // 8), so.Histogram(8)), _MATRIX),
+        ("random intervals of 64 x cells", lambda n: _by(_random_intervals(64), so.Histogram(n // 64)), _MATRIX),
+        ("whole hours x 2 cells", lambda n: _by(_whole_hours(n // 2), so.Histogram(2)), _MATRIX),
         ("running sums x ranges of 16", lambda n: _by(so.RunningSum(n // 16), so.AllRanges(16)), _PRODUCT),
         ("windows of 7 x running sums of 8", lambda n: _by(so.SlidingWindow(7, n // 8), so.RunningSum(8)), _PRODUCT),
         ("hierarchy x sums of 16", lambda n: _by(so.GroupBy(_equal(4, n // 16)), so.RunningSum(16)), _PRODUCT),

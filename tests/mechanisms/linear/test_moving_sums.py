@@ -205,3 +205,11 @@ def test_windows_beside_lines_are_intervals(queries):
     same, _ = intervals(so.SlidingWindow(30, length))
     assert plan.mechanism == "balanced-gaussian"
     assert plan.rmse == pytest.approx(so.plan(queries(length) | same, ONE).rmse, rel=1e-6)
+
+
+@pytest.mark.parametrize("length", [8192, 16_000])
+def test_windows_go_with_lines_of_any_length(length):
+    """Of more than 8,192 cells each part had a strategy of its own, or all the Fourier basis: 1.05 times the bound."""
+    plan = so.plan(so.RunningSum(length) | so.MovingAverage(7, length), ONE)
+    assert plan.mechanism == "balanced-gaussian"
+    assert plan.fit.optimality < 1.008

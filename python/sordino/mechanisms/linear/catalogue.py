@@ -86,9 +86,8 @@ LONG_AXIS = 512
 MOST_ROOTS = 2
 """Axes of a product along which what is measured has a closed form, beside cells and totals."""
 
-# Entries of the queries that go beside ranges and running sums, and cells where windows do: errors take cells squared.
+# Entries of the queries that go beside ranges, running sums and windows.
 _MOST_ROWS = 2**22
-_MOST_WITH_WINDOWS = 2**13
 
 
 _MADE_FOR: dict[str, type[Workload] | UnionType] = {
@@ -232,8 +231,7 @@ def _has_line(union: Union) -> bool:
     others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Intervals | Histogram)]
     if len(lines) == 1 and Intervals not in lines and not others:
         return True  # they have modes in common
-    if cells <= _MOST_WITH_WINDOWS:
-        others = [part for part in others if not _has_windows(part)]
+    others = [part for part in others if not _has_windows(part)]
     rows = sum(part.core.answers_len for part in others)
     plain = all(isinstance(part, Intervals) or part.answer_weights() is None for part in union.parts)
     return bool(lines) and plain and cells > WRITTEN and rows * cells <= _MOST_ROWS
