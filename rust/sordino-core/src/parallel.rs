@@ -45,3 +45,36 @@ pub(crate) fn largest_of<T: Default + PartialOrd + Send>(count: usize, of: &(dyn
     let larger = |a: T, b: T| if b > a { b } else { a };
     (0..count).into_par_iter().map(of).reduce(T::default, larger)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every number is written once, by its own place.
+    #[test]
+    fn all_places_and_no_others() {
+        for len in [0, 1, 2, 255, 256, 257, 511, 513, 1000, 70_000] {
+            let expected: Vec<usize> = (0..len).map(|k| 3 * k + 1).collect();
+            let mut out = vec![0; len];
+            fill(&mut out, |k| 3 * k + 1);
+            assert_eq!(out, expected);
+            for piece in [1, 2, 7, 256, len.max(1), len + 1] {
+                let mut out = vec![0; len];
+                in_pieces(&mut out, piece, &|first, own| {
+                    assert!(own.len() == piece || first + own.len() == len);
+                    own.iter_mut().zip(first..).for_each(|(slot, k)| *slot += 3 * k + 1);
+                });
+                assert_eq!(out, expected);
+            }
+            assert_eq!(collected(len, &|k| 3 * k + 1), expected);
+            assert_eq!(largest_of(len, &|k| if k % 7 == 3 { k as i64 } else { -1 }), largest(len));
+        }
+        let mut numbers = vec![0; 10];
+        each_slice(pieces(&mut numbers, [3, 0, 5].into_iter()), &|k, own| own.fill(k + 1));
+        assert_eq!(numbers, [1, 1, 1, 3, 3, 3, 3, 3, 0, 0]);
+    }
+
+    fn largest(len: usize) -> i64 {
+        (0..len as i64).filter(|k| k % 7 == 3).max().unwrap_or(0)
+    }
+}

@@ -155,3 +155,16 @@ def test_parts_of_merged_cells_cannot_be_told():
         release.sum([((0, 40), (0, 2))])
     with pytest.raises(so.errors.UnsupportedMechanismError):
         _ = release.cells
+
+
+def test_cells_as_large_as_may_be_leave_the_digits_of_wide_matrices():
+    """Rounded rows of two were not quite those that queries are made of: 41 standard errors off at the default bound."""
+    workload = so.Kronecker([normal(2, 5), normal(3, 6), so.RunningSum(LONG)])
+    plan = so.plan(workload, GAUSSIAN)
+    assert plan.mechanism == "balanced-gaussian"
+    x = np.random.default_rng(0).integers(0, 2, workload.input_shape).reshape(-1) * float(plan.fit.domain.max_value)
+    truth = np.kron(workload.factors[0].A, workload.factors[1].A) @ np.cumsum(x.reshape(30, LONG), axis=1)
+    lost = plan.fit.strategy.decode(plan.fit.strategy.multiplied(x)) - truth.reshape(-1)
+    assert (np.abs(lost) <= 0.02 * np.sqrt(plan.fit.strategy.variances()) * plan.fit.door.noise).all()
+    with pytest.raises(so.errors.UnsupportedMechanismError, match="digits"):
+        so.plan(workload, GAUSSIAN, mechanism="balanced", max_value=2 * plan.fit.domain.max_value)

@@ -14,7 +14,7 @@ from sordino._support.nested_groups import nested_groups
 from sordino.accuracy.factorizations import MOST_ENTRIES, Factorization
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
-from sordino.mechanisms.fits import Domain, Request, choose_domain
+from sordino.mechanisms.fits import USUAL_CELLS, Domain, Request, choose_domain
 from sordino.mechanisms.linear.along_axes import along_axes
 from sordino.mechanisms.linear.attributes import by_attributes
 from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_apart
@@ -140,14 +140,10 @@ def fit_linear(
     strategy = strategy.refined(door) or strategy
     shared = factorization is not None and bool(factorization.shares)
     variances, mean_square, largest = _variances(strategy, workload, mechanism, shared)
-    _check_digits(factorization, strategy, workload, domain, None if variances is None else door.noise**2 * variances)
-    ideal_square = strategy.ideal_mean_square
-    ideal = ratio * door.sensitivity[0] * door.noise / door.scale
-    if ideal_square is None:
-        ideal_rmse = ideal * math.sqrt(mean_square)
-    else:
-        single = door_of(strategy, AddRemove(1), domain, ratio).sensitivity[0]
-        ideal_rmse = ideal / single * math.sqrt(ideal_square)
+    lost = _lost(factorization, strategy, workload, domain, None if variances is None else door.noise**2 * variances)
+    if lost > _LOST:
+        bounded = replace(request, max_value=_of_smaller_cells(request, domain, lost))
+        return replace(fit_linear(bounded, mechanism, branching, factorization), request=request)
     fitted = LinearFit(
         request=request,
         mechanism=mechanism,
@@ -157,7 +153,7 @@ def fit_linear(
         domain=domain,
         ratio=ratio,
         rmse=door.noise * math.sqrt(mean_square),
-        ideal_rmse=ideal_rmse,
+        ideal_rmse=_ideal_rmse(strategy, door, domain, ratio, mean_square),
         cost=cost,
         max_stderr=None if largest is None or mechanism.strategy == "compressive" else door.noise * math.sqrt(largest),
         _variances=variances,
@@ -245,28 +241,49 @@ def _split(request: Request, law: Law, parts: tuple[Part, ...]) -> _core.Strateg
     return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)
 
 
-def _check_digits(
+def _lost(
     factorization: Factorization | None,
     strategy: _core.Strategy,
     workload: Workload,
     domain: Domain,
     variances: Array | None,
-) -> None:
-    """Refuse tables of sets of axes whose rounding shows beside the noise, for cells as large as may be.
+) -> float:
+    """Return what rounding makes of an estimate over its standard error at most, for cells as large as may be.
 
-    Raises:
-        UnsupportedMechanismError: It does.
+    Of tables of sets of axes, and of matrices beside closed forms, whose entries have fewer bits the more of both there
+    are: rows of few are not quite those that the queries are made of.
     """
-    if factorization is None or not factorization.shares or variances is None:
-        return
+    if factorization is None or not (factorization.shares or factorization.closed_forms) or variances is None:
+        return 0.0
     cells = np.random.default_rng(0).uniform(0.0, domain.max_value, workload.core.input_len or 0)
     measured = strategy.multiplied(cells)
     assert measured is not None
     lost = strategy.decode(measured) - workload.core.apply(cells)
-    if not (np.square(lost) <= _LOST**2 * variances).all():
-        raise UnsupportedMechanismError(
-            "estimates would lose their digits: some queries count so much more than others"
-        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nan_to_num(np.abs(lost) / np.sqrt(variances), nan=math.inf).max(initial=0.0))
+
+
+def _ideal_rmse(strategy: _core.Strategy, door: _core.Door, domain: Domain, ratio: float, mean_square: float) -> float:
+    """Return the rmse with real arithmetic: no lattice, no rounding."""
+    ideal = ratio * door.sensitivity[0] * door.noise / door.scale
+    if strategy.ideal_mean_square is None:
+        return ideal * math.sqrt(mean_square)
+    single = door_of(strategy, AddRemove(1), domain, ratio).sensitivity[0]
+    return ideal / single * math.sqrt(strategy.ideal_mean_square)
+
+
+def _of_smaller_cells(request: Request, domain: Domain, lost: float) -> int:
+    """Return a default bound of cells of which so much less is lost.
+
+    Raises:
+        UnsupportedMechanismError: One is declared, or it would be less than cells usually are.
+    """
+    smaller = 2 ** math.floor(math.log2(domain.max_value * _LOST / lost)) if math.isfinite(lost) else 0
+    if request.max_value is None and USUAL_CELLS <= smaller < domain.max_value:
+        return int(smaller)
+    raise UnsupportedMechanismError(
+        "estimates would lose their digits: some queries count so much more than others, or cells may be too large"
+    )
 
 
 def _is_nested(workload: Workload) -> bool:

@@ -62,8 +62,7 @@ def answer_half_widths(
             return _nested(fitted, len(stderr), level, answers)
     if fitted.mechanism.strategy == "output" and _own(fitted, workload):
         return _of_output(fitted, stderr, level, answers)
-    most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
-    if _weighs(fitted, workload) and (len(stderr) <= most or _few_laws(fitted, workload)):
+    if _weighs(fitted, workload) and _are_few(fitted, workload, len(stderr)):
         return _by_weights(fitted, workload, np.arange(len(stderr)), stderr, level, answers)
     return fitted.half_widths(stderr, level, answers)
 
@@ -75,13 +74,21 @@ def largest_half_width(fitted: LinearMeasurement, level: float) -> float:
         UnsupportedMechanismError: There are more than 2**26 answers.
     """
     workload, stderr = fitted.request.workload, fitted.stderr
-    if not _weighs(fitted, workload) or fitted.mechanism.strategy == "output":
+    if fitted.mechanism.strategy == "output" or not (
+        _weighs(fitted, workload) and _are_few(fitted, workload, len(stderr))
+    ):
         return float(answer_half_widths(fitted, workload, stderr, level, 1).max())
     # Equal errors may be of other laws.
     near = np.flatnonzero(stderr >= _NEAR * stderr.max())
     near = near[np.argsort(stderr[near], kind="stable")]
     near = near[np.unique(np.linspace(0, len(near) - 1, _LOOKED_AT).round().astype(np.int64))]
     return float(_by_weights(fitted, workload, near, stderr[near], level, 1).max())
+
+
+def _are_few(fitted: LinearMeasurement, workload: Workload, answers: int) -> bool:
+    """Whether intervals are by the weights of each answer, not by variances alone."""
+    most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
+    return answers <= most or _few_laws(fitted, workload)
 
 
 def _own(fitted: LinearMeasurement, workload: Workload) -> bool:

@@ -32,6 +32,8 @@ use std::sync::OnceLock;
 const SUM_BITS: u32 = 126;
 /// Bits that a Kronecker product leaves for the input.
 const INPUT_BITS: u32 = 32;
+/// Bits that one beside closed forms leaves for counts.
+const COUNT_BITS: u32 = 24;
 /// Parts that variances are added up in, and rows of a matrix at a time.
 pub(super) const PARTS: usize = 8;
 const ROWS: usize = 64;
@@ -107,6 +109,12 @@ impl Factorization {
 /// Bits of the entries of so many factors of a product, of so many cells.
 pub(super) fn product_bits(cells: usize, factors: usize) -> u32 {
     ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells.max(2).ilog2() - 1) / factors as u32)
+}
+
+/// The same of matrices with so many cells along them, beside axes whose sums are longer than their cells by so many bits.
+pub(super) fn bits_beside(longer: u32, cells: usize, matrices: usize) -> u32 {
+    let room = (SUM_BITS - COUNT_BITS - 1).saturating_sub(longer + cells.max(2).ilog2());
+    ENTRY_BITS.min(room / matrices as u32)
 }
 
 /// Sums of integers below `largest` in units of `2^-bits`, each rounded once to a double: half a unit of its last place.

@@ -8,7 +8,7 @@
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, one_by_one, volume};
 use super::columns::pair_of_product;
-use super::factored::{Factor, Factored, product_bits, round_sums, rounded_sums};
+use super::factored::{Factor, Factored, bits_beside, round_sums, rounded_sums};
 use super::laminar::{Laminar, Path, several};
 use super::merged::Merging;
 use super::p_identity::{PIdentity, Scaled};
@@ -27,6 +27,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bits of entries beside cells, and what they and the sums of all axes may take of the integers: there is room for counts.
 const SUM_BITS: RangeInclusive<i32> = 6..=28;
 const ROOM: f64 = 34.0;
+/// Bits that a root, or a filter, makes sums longer by.
+const ROOT_BITS: u32 = 28;
+/// Bits of the entries of a matrix of fewer rows than columns, at least: its rows are not quite those that queries are made of.
+const ROW_SPACE_BITS: u32 = 32;
 /// Bits of the weight of a total.
 const TOTAL_BITS: u32 = 1;
 /// Products of paths that are looked at one by one.
@@ -305,8 +309,13 @@ impl Product {
             Workload::Linear { .. } if geometry == Geometry::L2 && factor.running_sum().is_none() => filtered(factor),
             _ => line(factor, &geometry, precision, bits),
         };
-        let matrices = rows.iter().filter(|own| own.rows > 0).count();
-        let entry_bits = product_bits(workload.table_len()?, matrices.max(1) + others.saturating_sub(matrices));
+        let matrices: Vec<&Factor> = rows.iter().filter(|own| own.rows > 0).collect();
+        let along = matrices.iter().map(|own| own.columns).product();
+        let longer = ROOT_BITS * others.saturating_sub(matrices.len()) as u32;
+        let entry_bits = bits_beside(longer, along, matrices.len().max(1));
+        if entry_bits < ROW_SPACE_BITS && matrices.iter().any(|own| own.rows < own.columns) {
+            return Err(Error::Unsupported("too many axes are measured by matrices of few rows beside others".into()));
+        }
         let axis = |(k, factor): (usize, &Workload)| match rows.get(k) {
             Some(own) if own.rows > 0 => Ok(Axis::Matrix(Arc::new(Factored::along(factor, own, entry_bits)?))),
             _ => axis(factor),
