@@ -84,7 +84,7 @@ LONG_AXIS = 512
 """Cells of an axis beyond which a search along it takes a second."""
 
 MOST_ROOTS = 2
-"""Axes of a product along which what is measured has a closed form, beside cells and totals."""
+"""Axes of a product with closed forms, beside cells and totals, at most: each takes bits of the others."""
 
 # Entries of the queries that go beside ranges, running sums and windows.
 _MOST_ROWS = 2**22
@@ -185,7 +185,7 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Kronecker):
         others = [factor for factor in workload.factors if type(factor) is not Histogram]
         roots = [factor for factor in others if not is_total(factor)]
-        if len(roots) > MOST_ROOTS or not others:  # each takes bits of the others
+        if len(roots) > MOST_ROOTS or not others:
             return False
         return all(map(has_root_along, others))
     if within and isinstance(workload, GroupBy):

@@ -278,7 +278,8 @@ def _of_smaller_cells(request: Request, domain: Domain, lost: float) -> int:
     Raises:
         UnsupportedMechanismError: One is declared, or it would be less than cells usually are.
     """
-    smaller = 2 ** math.floor(math.log2(domain.max_value * _LOST / lost)) if math.isfinite(lost) else 0
+    # With some room: their noise may be a little less.
+    smaller = 2 ** math.floor(math.log2(0.9 * domain.max_value * _LOST / lost)) if math.isfinite(lost) else 0
     if request.max_value is None and USUAL_CELLS <= smaller < domain.max_value:
         return int(smaller)
     raise UnsupportedMechanismError(
