@@ -168,3 +168,10 @@ def test_cells_as_large_as_may_be_leave_the_digits_of_wide_matrices():
     assert (np.abs(lost) <= 0.02 * np.sqrt(plan.fit.strategy.variances()) * plan.fit.door.noise).all()
     with pytest.raises(so.errors.UnsupportedMechanismError, match="digits"):
         so.plan(workload, GAUSSIAN, mechanism="balanced", max_value=8 * plan.fit.domain.max_value)
+    # Cells along one more axis, millions of answers: they take no bits of the others, which had noise on every cell.
+    workload = so.Kronecker([*workload.factors, so.Histogram(700)])
+    more = so.plan(workload, GAUSSIAN)
+    assert (more.mechanism, more.rmse) == ("balanced-gaussian", pytest.approx(plan.rmse, rel=1e-2))
+    x = float(more.fit.domain.max_value) * np.ones(workload.input_shape).reshape(-1)
+    lost = more.fit.strategy.decode(more.fit.strategy.multiplied(x)) - workload.core.apply(x)
+    assert np.abs(lost).max() <= 0.05 * more.rmse

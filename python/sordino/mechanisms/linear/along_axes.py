@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from sordino.mechanisms.linear.catalogue import is_total, of_ranges
+from sordino.mechanisms.linear.catalogue import is_measured_as_it_is, of_ranges
 from sordino.workloads import Histogram, Kronecker, Union, Workload
 
 __all__ = ["AlongAxes", "along_axes"]
@@ -51,7 +51,7 @@ class AlongAxes:
 
     def measured_as_they_are(self, axis: int) -> bool:
         """Whether cells and totals are all that is asked along an axis."""
-        return all(type(own) is Histogram or is_total(own) for own in self.axes[axis])
+        return all(map(is_measured_as_it_is, self.axes[axis]))
 
     def of_ranges(self, axis: int) -> bool:
         """Whether all that is asked along an axis are ranges of cells in order, not cells and totals alone."""

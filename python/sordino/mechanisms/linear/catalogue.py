@@ -71,6 +71,7 @@ __all__ = [
     "WRITTEN",
     "Mechanism",
     "has_root_along",
+    "is_measured_as_it_is",
     "is_total",
     "of_filters",
     "of_ranges",
@@ -185,9 +186,7 @@ def _has_root(workload: Workload, within: bool = False) -> bool:
     if isinstance(workload, Kronecker):
         others = [factor for factor in workload.factors if type(factor) is not Histogram]
         roots = [factor for factor in others if not is_total(factor)]
-        if len(roots) > MOST_ROOTS or not others:
-            return False
-        return all(map(has_root_along, others))
+        return bool(others) and len(roots) <= MOST_ROOTS and all(map(has_root_along, others))
     if within and isinstance(workload, GroupBy):
         return workload.nested
     if within and isinstance(workload, Filter | GroupConvolution):
@@ -205,7 +204,7 @@ def has_root_along(factor: Workload) -> bool:
         return factor.merged.length > WRITTEN and factor.core.answers_len > LONG_AXIS
     if isinstance(factor, Union):
         return factor.is_even and _has_line(factor)
-    return type(factor) is Histogram or is_total(factor) or _has_root(factor, within=True)
+    return is_measured_as_it_is(factor) or _has_root(factor, within=True)
 
 
 def parts_apart(workload: Workload) -> Union | None:
@@ -217,6 +216,11 @@ def parts_apart(workload: Workload) -> Union | None:
     if len(apart) == 1:
         return None
     return union if len(apart) == len(parts) else Union(*zip(*apart, strict=True))
+
+
+def is_measured_as_it_is(workload: Workload) -> bool:
+    """Return whether cells, or the sum of all, or of some, are all that is asked for."""
+    return type(workload) is Histogram or is_total(workload)
 
 
 def is_total(workload: Workload) -> bool:
@@ -257,7 +261,7 @@ def of_ranges(workload: Workload) -> bool:
     """Return whether all queries are ranges of cells in order, not cells and totals alone."""
     if isinstance(workload, Union):
         return any(map(of_ranges, workload.parts)) and all(
-            of_ranges(part) or type(part) is Histogram or is_total(part) for part in workload.parts
+            of_ranges(part) or is_measured_as_it_is(part) for part in workload.parts
         )
     return isinstance(workload, AllRanges | RunningSum | Intervals) or _has_windows(workload)
 

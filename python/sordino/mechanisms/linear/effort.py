@@ -12,7 +12,14 @@ from sordino.accuracy.factorizations import (
     on_distinct_cells,
 )
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
-from sordino.mechanisms.linear.catalogue import MOST_ROOTS, WRITTEN, has_root_along, is_total, of_filters, of_ranges
+from sordino.mechanisms.linear.catalogue import (
+    MOST_ROOTS,
+    WRITTEN,
+    has_root_along,
+    is_measured_as_it_is,
+    of_filters,
+    of_ranges,
+)
 from sordino.workloads import (
     Filter,
     GroupBy,
@@ -68,7 +75,7 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     parts = kronecker_factors(workload) if by_factor else (workload,)
     if strategy == "balanced":
         closed = [part for part in parts if not searched_along(part)]
-        roots = [part for part in closed if type(part) is not Histogram and not is_total(part)]
+        roots = [part for part in closed if not is_measured_as_it_is(part)]
         return not closed or (len(parts) > 1 and len(roots) <= MOST_ROOTS and all(map(has_root_along, closed)))
     # What is made for the mean alone may have the least largest error too.
     objective = "mean" if strategy == "p-identity" else request.objective

@@ -140,7 +140,8 @@ def fit_linear(
     strategy = strategy.refined(door) or strategy
     shared = factorization is not None and bool(factorization.shares)
     variances, mean_square, largest = _variances(strategy, workload, mechanism, shared)
-    lost = _lost(factorization, strategy, workload, domain, None if variances is None else door.noise**2 * variances)
+    squares = mean_square if variances is None else variances
+    lost = _lost(factorization, strategy, workload, domain, squares) / door.noise
     if lost > _LOST:
         bounded = replace(request, max_value=_of_smaller_cells(request, domain, lost))
         return replace(fit_linear(bounded, mechanism, branching, factorization), request=request)
@@ -246,21 +247,24 @@ def _lost(
     strategy: _core.Strategy,
     workload: Workload,
     domain: Domain,
-    variances: Array | None,
+    squares: Array | float,
 ) -> float:
-    """Return what rounding makes of an estimate over its standard error at most, for cells as large as may be.
+    """Return what rounding makes of an estimate over its error at unit noise at most, for cells as large as may be.
 
     Of tables of sets of axes, and of matrices beside closed forms, whose entries have fewer bits the more of both there
     are: rows of few are not quite those that the queries are made of.
     """
-    if factorization is None or not (factorization.shares or factorization.closed_forms) or variances is None:
+    if factorization is None or not (factorization.shares or factorization.closed_forms):
+        return 0.0
+    few = factorization.closed_forms and any(0 < len(rows) < rows.shape[1] for rows in factorization.factors)
+    if isinstance(squares, float) and not (few and workload.is_listed):
         return 0.0
     cells = np.random.default_rng(0).uniform(0.0, domain.max_value, workload.core.input_len or 0)
     measured = strategy.multiplied(cells)
     assert measured is not None
     lost = strategy.decode(measured) - workload.core.apply(cells)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nan_to_num(np.abs(lost) / np.sqrt(variances), nan=math.inf).max(initial=0.0))
+        return float(np.nan_to_num(np.abs(lost) / np.sqrt(squares), nan=math.inf).max(initial=0.0))
 
 
 def _ideal_rmse(strategy: _core.Strategy, door: _core.Door, domain: Domain, ratio: float, mean_square: float) -> float:

@@ -62,7 +62,7 @@ def answer_half_widths(
             return _nested(fitted, len(stderr), level, answers)
     if fitted.mechanism.strategy == "output" and _own(fitted, workload):
         return _of_output(fitted, stderr, level, answers)
-    if _weighs(fitted, workload) and _are_few(fitted, workload, len(stderr)):
+    if _weighs(fitted, workload, len(stderr)):
         return _by_weights(fitted, workload, np.arange(len(stderr)), stderr, level, answers)
     return fitted.half_widths(stderr, level, answers)
 
@@ -74,9 +74,7 @@ def largest_half_width(fitted: LinearMeasurement, level: float) -> float:
         UnsupportedMechanismError: There are more than 2**26 answers.
     """
     workload, stderr = fitted.request.workload, fitted.stderr
-    if fitted.mechanism.strategy == "output" or not (
-        _weighs(fitted, workload) and _are_few(fitted, workload, len(stderr))
-    ):
+    if fitted.mechanism.strategy == "output" or not _weighs(fitted, workload, len(stderr)):
         return float(answer_half_widths(fitted, workload, stderr, level, 1).max())
     # Equal errors may be of other laws.
     near = np.flatnonzero(stderr >= _NEAR * stderr.max())
@@ -85,19 +83,19 @@ def largest_half_width(fitted: LinearMeasurement, level: float) -> float:
     return float(_by_weights(fitted, workload, near, stderr[near], level, 1).max())
 
 
-def _are_few(fitted: LinearMeasurement, workload: Workload, answers: int) -> bool:
-    """Whether intervals are by the weights of each answer, not by variances alone."""
-    most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
-    return answers <= most or _few_laws(fitted, workload)
-
-
 def _own(fitted: LinearMeasurement, workload: Workload) -> bool:
     return workload == fitted.request.workload
 
 
-def _weighs(fitted: LinearMeasurement, workload: Workload) -> bool:
-    """Whether the weights of an answer can be listed: not of queries of a domain beyond all memory."""
-    return fitted.strategy.geometry in {"l1", "common"} and workload.core.input_len is not None
+def _weighs(fitted: LinearMeasurement, workload: Workload, answers: int) -> bool:
+    """Whether half widths are by the weights of each answer, not by variances alone.
+
+    Of few answers, or few laws, whose weights can be listed: not of queries of a domain beyond all memory.
+    """
+    if fitted.strategy.geometry not in {"l1", "common"} or workload.core.input_len is None:
+        return False
+    most = _EXACT_ANSWERS if fitted.factorization is None else _SEARCHED_ANSWERS
+    return answers <= most or _few_laws(fitted, workload)
 
 
 def _of_weights(fitted: LinearMeasurement, weights: Array, level: float, answers: int) -> float:

@@ -28,7 +28,15 @@ from sordino.accuracy.factorizations import (
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.linear.along_axes import along_axes
-from sordino.mechanisms.linear.catalogue import LONG_AXIS, WRITTEN, has_root_along, is_total, of_filters, of_ranges
+from sordino.mechanisms.linear.catalogue import (
+    LONG_AXIS,
+    WRITTEN,
+    has_root_along,
+    is_measured_as_it_is,
+    is_total,
+    of_filters,
+    of_ranges,
+)
 from sordino.mechanisms.linear.effort import searched_along
 from sordino.mechanisms.linear.joint import joint_tables
 from sordino.privacy.units import AddRemove, ReplaceOne, Unit, UserLevel
@@ -258,6 +266,8 @@ def _balanced(search: _Search) -> Factorization:
 
     parts = kronecker_factors(search.workload)
     closed = [len(parts) > 1 and has_root_along(part) and not searched_along(part) for part in parts]
+    if any(closed):  # a matrix of cells would take bits of the others
+        closed = [own or is_measured_as_it_is(part) for part, own in zip(parts, closed, strict=True)]
     if any(closed) and not all(closed):
         rows = tuple(
             np.empty((0, part.core.input_len or 0)) if own else search.note(_root(search, condensed(part)[0])).strategy

@@ -31,9 +31,7 @@ use std::sync::OnceLock;
 /// Sums stay below `2^SUM_BITS`.
 const SUM_BITS: u32 = 126;
 /// Bits that a Kronecker product leaves for the input.
-const INPUT_BITS: u32 = 32;
-/// Bits that one beside closed forms leaves for counts.
-const COUNT_BITS: u32 = 24;
+pub(super) const INPUT_BITS: u32 = 32;
 /// Parts that variances are added up in, and rows of a matrix at a time.
 pub(super) const PARTS: usize = 8;
 const ROWS: usize = 64;
@@ -106,15 +104,9 @@ impl Factorization {
     }
 }
 
-/// Bits of the entries of so many factors of a product, of so many cells.
-pub(super) fn product_bits(cells: usize, factors: usize) -> u32 {
-    ENTRY_BITS.min((SUM_BITS - INPUT_BITS - cells.max(2).ilog2() - 1) / factors as u32)
-}
-
-/// The same of matrices with so many cells along them, beside axes whose sums are longer than their cells by so many bits.
-pub(super) fn bits_beside(longer: u32, cells: usize, matrices: usize) -> u32 {
-    let room = (SUM_BITS - COUNT_BITS - 1).saturating_sub(longer + cells.max(2).ilog2());
-    ENTRY_BITS.min(room / matrices as u32)
+/// Bits of the entries of so many factors of a product, of so many cells along them, whose sums are of numbers of so many bits.
+pub(super) fn product_bits(input: u32, cells: usize, factors: usize) -> u32 {
+    ENTRY_BITS.min((SUM_BITS - 1).saturating_sub(input + cells.max(2).ilog2()) / factors as u32)
 }
 
 /// Sums of integers below `largest` in units of `2^-bits`, each rounded once to a double: half a unit of its last place.
@@ -195,7 +187,7 @@ impl Factored {
         }
         // Sums of a Kronecker product grow with every factor: each keeps as many bits as leave room for them.
         let many = recipe.factors.len();
-        let bits = if recipe.whole { WHOLE_BITS } else { product_bits(cells.unwrap_or(1), many) };
+        let bits = if recipe.whole { WHOLE_BITS } else { product_bits(INPUT_BITS, cells.unwrap_or(1), many) };
         if recipe.whole && (many > 1 || recipe.pieces != Pieces::Coordinates(NoiseLaw::Laplace)) {
             return Err(Error::invalid("strategy", "of whole numbers it has one factor and Laplace noise"));
         }
@@ -234,9 +226,19 @@ impl Factored {
         Ok(strategy)
     }
 
-    /// Its matrix, the sum of the magnitudes of the fullest row, and [`extremes`], where there is one.
-    pub(super) fn alone(&self) -> (&Fixed, f64, (Upper, Upper)) {
-        (&self.parts[0].fixed, self.parts[0].fullest, self.parts[0].extremes())
+    /// The matrix, where there is one.
+    pub(super) fn fixed(&self) -> &Fixed {
+        &self.parts[0].fixed
+    }
+
+    /// Sum of the magnitudes of its fullest row.
+    pub(super) fn fullest(&self) -> f64 {
+        self.parts[0].fullest
+    }
+
+    /// [`extremes`] of it.
+    pub(super) fn extremes(&self) -> (Upper, Upper) {
+        self.parts[0].extremes()
     }
 
     /// Mean and largest variance of the answers, where those are as many as rows that are held.

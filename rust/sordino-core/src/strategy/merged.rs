@@ -26,27 +26,37 @@ pub(super) fn on_merged_cells(
 }
 
 /// Which cells are one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Merging {
+    /// Which merged cell each cell is in; `None` of cells that are in no query.
     places: Vec<Option<u32>>,
-    count: usize,
+    /// How many cells each merged one has.
+    sizes: Vec<u32>,
 }
 
 impl Merging {
+    fn new(places: Vec<Option<u32>>, count: usize) -> Self {
+        let mut sizes = vec![0; count];
+        for place in places.iter().flatten() {
+            sizes[*place as usize] += 1;
+        }
+        Self { places, sizes }
+    }
+
     /// Of intervals that do not tell all cells apart, and of products with such; and they on the cells that they do.
     pub(super) fn of(workload: &Workload) -> Option<(Self, Workload)> {
         match workload {
             Workload::Intervals { len, ends, weights } => {
                 let (count, places, ends) = intervals::merged(*len, ends);
                 let own = || Workload::Intervals { len: count, ends, weights: weights.clone() };
-                (count < *len).then(|| (Self { places, count }, own()))
+                (count < *len).then(|| (Self::new(places, count), own()))
             }
             Workload::Kronecker { factors } => {
                 let each: Vec<_> = factors.iter().map(Self::of).collect();
                 if each.iter().all(Option::is_none) {
                     return None;
                 }
-                let (mut all, mut own) = (Self { places: vec![Some(0)], count: 1 }, Vec::new());
+                let (mut all, mut own) = (Self::new(vec![Some(0)], 1), Vec::new());
                 for (factor, merged) in factors.iter().zip(each) {
                     let (axis, workload) = merged.unwrap_or_else(|| (Self::none(factor), factor.clone()));
                     all = all.times(&axis);
@@ -61,20 +71,20 @@ impl Merging {
     /// Every cell by itself.
     fn none(workload: &Workload) -> Self {
         let count = workload.input_len().unwrap_or(0);
-        Self { places: (0..count as u32).map(Some).collect(), count }
+        Self::new((0..count as u32).map(Some).collect(), count)
     }
 
     /// Of a table, by those of its axes.
     fn times(&self, inner: &Self) -> Self {
-        let place = |outer: Option<u32>| move |own: &Option<u32>| Some(outer? * inner.count as u32 + (*own)?);
+        let count = inner.sizes.len();
+        let place = |outer: Option<u32>| move |own: &Option<u32>| Some(outer? * count as u32 + (*own)?);
         let places = self.places.iter().flat_map(|outer| inner.places.iter().map(place(*outer))).collect();
-        Self { places, count: self.count * inner.count }
+        Self::new(places, self.sizes.len() * count)
     }
 
     /// The strategy of all cells, by that of the merged ones.
     pub(super) fn around(self, inner: Arc<dyn Strategy>) -> Box<dyn Strategy> {
-        let sizes = self.sizes();
-        Box::new(Merged { places: self.places, sizes, inner })
+        Box::new(Merged { merging: self, inner })
     }
 
     pub(super) fn cells(&self) -> usize {
@@ -83,15 +93,7 @@ impl Merging {
 
     /// How many cells the largest merged one has.
     pub(super) fn largest(&self) -> u32 {
-        self.sizes().into_iter().max().unwrap_or(1)
-    }
-
-    fn sizes(&self) -> Vec<u32> {
-        let mut sizes = vec![0; self.count];
-        for place in self.places.iter().flatten() {
-            sizes[*place as usize] += 1;
-        }
-        sizes
+        self.sizes.iter().max().copied().unwrap_or(1)
     }
 }
 
@@ -114,23 +116,20 @@ pub(super) fn on_merged_windows(
     let kernel = vec![tap; outside + 1];
     let inner = Workload::Tail { first: outside, of: Box::new(Workload::Linear { kernel, len: count, center: 0 }) };
     let place = |j: usize| Some(j.min(outside).max((j + count).saturating_sub(*len)) as u32);
-    let merging = Merging { places: (0..*len).map(place).collect(), count };
+    let merging = Merging::new((0..*len).map(place).collect(), count);
     Ok(Some(merging.around(Arc::from(build(&inner)?))))
 }
 
 /// The strategy of the merged cells.
 #[derive(Debug)]
 struct Merged {
-    /// Which merged cell each cell is in; `None` of cells that are in no query.
-    places: Vec<Option<u32>>,
-    /// How many cells each merged one has.
-    sizes: Vec<u32>,
+    merging: Merging,
     inner: Arc<dyn Strategy>,
 }
 
 impl Merged {
     fn sums<T: Copy + std::ops::AddAssign>(&self, cells: &[T], out: &mut [T]) {
-        for (place, value) in self.places.iter().zip(cells) {
+        for (place, value) in self.merging.places.iter().zip(cells) {
             if let Some(place) = place {
                 out[*place as usize] += *value;
             }
@@ -139,14 +138,14 @@ impl Merged {
 
     fn largest_sum(&self, max_abs: u64) -> Result<u64, Error> {
         let overflow = || Error::Overflow("the merged cells overflow; declare a smaller max_value".into());
-        let most = self.sizes.iter().max().copied().unwrap_or(1);
+        let most = self.merging.largest();
         max_abs.checked_mul(u64::from(most)).filter(|sum| *sum < 1 << 62).ok_or_else(overflow)
     }
 
     /// The row of the merged cells, of one that is constant on each of them.
     fn merged_row(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
-        let mut own = vec![f64::NAN; self.sizes.len()];
-        for (place, value) in self.places.iter().zip(row) {
+        let mut own = vec![f64::NAN; self.merging.sizes.len()];
+        for (place, value) in self.merging.places.iter().zip(row) {
             match place.map(|place| &mut own[place as usize]) {
                 None if *value == 0.0 => {}
                 Some(slot) if slot.is_nan() || *slot == *value => *slot = *value,
@@ -168,7 +167,7 @@ impl Strategy for Merged {
 
     fn sensitivity(&self, unit: Unit) -> Result<Upper, Error> {
         // A merged cell changes by what its cells do together.
-        let most = self.sizes.iter().max().copied().unwrap_or(1);
+        let most = self.merging.largest();
         let of_sums = match unit {
             Unit::AddRemove { records, per_cell: Some(cap), one_signed } => {
                 let per_cell = Some(cap.saturating_mul(most)).filter(|cap| *cap < records);
@@ -193,7 +192,7 @@ impl Strategy for Merged {
 
     fn refined(&self, factors: &[f64]) -> Option<Box<dyn Strategy>> {
         let inner = Arc::from(self.inner.refined(factors)?);
-        Some(Box::new(Self { places: self.places.clone(), sizes: self.sizes.clone(), inner }))
+        Some(Box::new(Self { merging: self.merging.clone(), inner }))
     }
 
     fn factors(&self) -> &[f64] {
@@ -201,7 +200,7 @@ impl Strategy for Merged {
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let mut sums = INTEGERS.take(self.sizes.len());
+        let mut sums = INTEGERS.take(self.merging.sizes.len());
         sums.fill(0);
         self.sums(table(x)?, &mut sums);
         self.inner.encode(Input::Cells(&sums), self.largest_sum(max_abs)?, out)
@@ -222,18 +221,18 @@ impl Strategy for Merged {
     fn merged_cells(&self, y: &[f64]) -> Option<Vec<f64>> {
         let mut own = self.inner.merged_cells(y)?;
         let first = |place: &Option<u32>| place.map_or(0.0, |place| std::mem::take(&mut own[place as usize]));
-        Some(self.places.iter().map(first).collect())
+        Some(self.merging.places.iter().map(first).collect())
     }
 
     fn multiplied(&self, x: &[f64]) -> Option<Vec<f64>> {
-        let mut sums = vec![0.0; self.sizes.len()];
+        let mut sums = vec![0.0; self.merging.sizes.len()];
         self.sums(x, &mut sums);
         self.inner.multiplied(&sums)
     }
 
     fn transposed(&self, y: &[f64]) -> Option<Vec<f64>> {
         let own = self.inner.transposed(y)?;
-        Some(self.places.iter().map(|place| place.map_or(0.0, |place| own[place as usize])).collect())
+        Some(self.merging.places.iter().map(|place| place.map_or(0.0, |place| own[place as usize])).collect())
     }
 
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {

@@ -8,7 +8,7 @@
 use super::balanced::{Balanced, Precision};
 use super::boxes::{Boxes, axes_of, one_by_one, volume};
 use super::columns::pair_of_product;
-use super::factored::{Factor, Factored, bits_beside, round_sums, rounded_sums};
+use super::factored::{Factor, Factored, product_bits, round_sums, rounded_sums};
 use super::laminar::{Laminar, Path, several};
 use super::merged::Merging;
 use super::p_identity::{PIdentity, Scaled};
@@ -27,7 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bits of entries beside cells, and what they and the sums of all axes may take of the integers: there is room for counts.
 const SUM_BITS: RangeInclusive<i32> = 6..=28;
 const ROOM: f64 = 34.0;
-/// Bits that a root, or a filter, makes sums longer by.
+/// Bits of counts beside matrices, and those that a root, or a filter, makes sums longer by.
+const COUNT_BITS: u32 = 24;
 const ROOT_BITS: u32 = 28;
 /// Bits of the entries of a matrix of fewer rows than columns, at least: its rows are not quite those that queries are made of.
 const ROW_SPACE_BITS: u32 = 32;
@@ -175,7 +176,7 @@ impl Axis {
             Self::Cells(len) => *len,
             Self::Groups(groups) => groups.cells_len(),
             Self::Measured { cells, .. } => *cells,
-            Self::Matrix(matrix) => matrix.alone().0.columns,
+            Self::Matrix(matrix) => matrix.fixed().columns,
         }
     }
 
@@ -197,7 +198,7 @@ impl Axis {
             Self::Cells(_) => (Upper::exact(1.0), Upper::ZERO),
             Self::Groups(groups) => (groups.column(), Upper::ZERO),
             Self::Measured { columns, .. } => *columns,
-            Self::Matrix(matrix) => matrix.alone().2,
+            Self::Matrix(matrix) => matrix.extremes(),
         }
     }
 }
@@ -238,7 +239,7 @@ fn overflow() -> Error {
 }
 
 fn bits_of(matrices: &[(&Factored, usize)]) -> i32 {
-    matrices.iter().map(|(matrix, _)| matrix.alone().0.bits).sum()
+    matrices.iter().map(|(matrix, _)| matrix.fixed().bits).sum()
 }
 
 /// The axis of a filter or of a convolution on a group.
@@ -311,8 +312,8 @@ impl Product {
         };
         let matrices: Vec<&Factor> = rows.iter().filter(|own| own.rows > 0).collect();
         let along = matrices.iter().map(|own| own.columns).product();
-        let longer = ROOT_BITS * others.saturating_sub(matrices.len()) as u32;
-        let entry_bits = bits_beside(longer, along, matrices.len().max(1));
+        let input = COUNT_BITS + ROOT_BITS * others.saturating_sub(matrices.len()) as u32;
+        let entry_bits = product_bits(input, along, matrices.len().max(1));
         if entry_bits < ROW_SPACE_BITS && matrices.iter().any(|own| own.rows < own.columns) {
             return Err(Error::Unsupported("too many axes are measured by matrices of few rows beside others".into()));
         }
@@ -466,7 +467,7 @@ impl Strategy for Product {
                 (Encoding::Float { .. }, stage) => stage.and_then(|stage| stage.strategy.wide(stage.max_abs)),
             };
             let largest = largest.ok_or_else(overflow)?;
-            let grown = matrices.iter().fold(largest, |most, (matrix, _)| most * matrix.alone().1);
+            let grown = matrices.iter().fold(largest, |most, (matrix, _)| most * matrix.fullest());
             return rounded_sums(grown * (1.0 + 1e-9), bits_of(&matrices), self.measured_len());
         }
         Ok(match (encoding, stages.last()) {
@@ -519,37 +520,34 @@ impl Strategy for Product {
     }
 
     fn encode(&self, x: Input<'_>, max_abs: u64, out: Encoded<'_>) -> Result<(), Error> {
-        let (stages, encoding) = self.stages(max_abs)?;
-        let mut values = table(x)?.to_vec();
-        let matrices = self.matrices();
-        if let [(first, inner), others @ ..] = matrices.as_slice() {
-            let (last, exact) = match (encoding, stages.split_last()) {
-                (Encoding::Float { .. }, Some((last, exact))) => (Some(last), exact),
-                _ => (None, stages.as_slice()),
-            };
-            for stage in exact {
-                values = stage.encoded(&values, |out| Encoded::Exact(out));
-            }
-            let first = first.alone().0;
-            let mut sums = match last {
-                Some(last) => first.along(&last.encoded(&values, |out| Encoded::Wide(out)), *inner),
-                None => first.along(&values, *inner),
-            };
-            for (matrix, inner) in others {
-                sums = matrix.alone().0.along(&sums, *inner);
-            }
-            round_sums(&sums, bits_of(&matrices), floats(out));
-            return Ok(());
-        }
-        let (last, stages) = stages.split_last().expect("a product has an axis that is not cells");
+        let (mut stages, encoding) = self.stages(max_abs)?;
+        let (last, mut values) = (stages.pop(), table(x)?.to_vec());
         for stage in stages {
             values = stage.encoded(&values, |out| Encoded::Exact(out));
         }
-        match out {
-            Encoded::Exact(units) => units.copy_from_slice(&last.encoded(&values, |out| Encoded::Exact(out))),
-            Encoded::Float(floats) => floats.copy_from_slice(&last.encoded(&values, |out| Encoded::Float(out))),
-            Encoded::Wide(_) => unreachable!("the door allocates what `encoding` asked for"),
+        let matrices = self.matrices();
+        let Some(((first, inner), others)) = matrices.split_first() else {
+            let last = last.expect("a product has an axis that is not cells");
+            match out {
+                Encoded::Exact(units) => units.copy_from_slice(&last.encoded(&values, |out| Encoded::Exact(out))),
+                Encoded::Float(floats) => floats.copy_from_slice(&last.encoded(&values, |out| Encoded::Float(out))),
+                Encoded::Wide(_) => unreachable!("the door allocates what `encoding` asked for"),
+            }
+            return Ok(());
+        };
+        let mut sums = match (last, encoding) {
+            (None, _) => first.fixed().along(&values, *inner),
+            (Some(last), Encoding::Exact { .. }) => {
+                first.fixed().along(&last.encoded(&values, |out| Encoded::Exact(out)), *inner)
+            }
+            (Some(last), Encoding::Float { .. }) => {
+                first.fixed().along(&last.encoded(&values, |out| Encoded::Wide(out)), *inner)
+            }
+        };
+        for (matrix, inner) in others {
+            sums = matrix.fixed().along(&sums, *inner);
         }
+        round_sums(&sums, bits_of(&matrices), floats(out));
         Ok(())
     }
 

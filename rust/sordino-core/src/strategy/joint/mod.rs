@@ -15,7 +15,7 @@ mod tests;
 pub use axis::joint_errors;
 
 use super::boxes::{Boxes, axes_of, indicator, one_by_one};
-use super::factored::{Factor, Factorization, Pieces, product_bits};
+use super::factored::{Factor, Factorization, INPUT_BITS, Pieces, product_bits};
 use super::p_identity::Scaled;
 use super::product::{Product, all, entry_bits, total_weight};
 use super::split::Split;
@@ -101,7 +101,7 @@ pub fn joint(
     let sets: Vec<usize> = (0..shares.len()).filter(|set| shares[*set] > 0.0).collect();
     let bits = match law {
         NoiseLaw::Laplace => bits_beside(&asked, along, sets.iter().map(|set| move |k| own(*set, k)))?,
-        NoiseLaw::Gaussian => product_bits(workload.table_len()?, count) as i32,
+        NoiseLaw::Gaussian => product_bits(INPUT_BITS, workload.table_len()?, count) as i32,
     };
     let axes = asked
         .into_iter()
