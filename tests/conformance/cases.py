@@ -79,6 +79,16 @@ TABLES: dict[str, tuple[so.workloads.Workload, Any]] = {
         so.Kronecker([so.workloads.Intervals([0, 2, 2], [7, 3, 5], 8), so.RunningSum(2)]),
         (np.arange(16) * 7 % 10).reshape(8, 2),
     ),
+    # Cells that no part tells apart, of a line and along an axis.
+    "merged union": (
+        so.workloads.Intervals([0, 2], [7, 3], 8) | 2.0 * so.GroupBy([[0, 0, 1, 1, 1, 1, -1, -1]]),
+        COUNTS,
+    ),
+    "merged parts": (
+        so.Kronecker([so.workloads.Intervals([0, 2], [7, 3], 8), so.Histogram(2)])
+        | 2.0 * so.Kronecker([so.GroupBy([[0] * 8]), so.RunningSum(2)]),
+        (np.arange(16) * 7 % 10).reshape(8, 2),
+    ),
     # An axis that is too long to be searched along, beside a matrix.
     "mixed product": (
         so.Kronecker([so.Matrix([[1.0, 0.5], [0.0, 1.0]]), so.RunningSum(1025)]),

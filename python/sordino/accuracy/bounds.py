@@ -9,7 +9,7 @@ import numpy as np
 from sordino import _core
 from sordino._support.remembered import remembered
 from sordino.accuracy.diagonal_bound import diagonal_mean
-from sordino.accuracy.factorizations import Certificate, condensed, on_distinct_cells
+from sordino.accuracy.factorizations import Certificate, condensed, on_cells_of
 from sordino.accuracy.nuclear_norms import MOST_STEPS, SAFE, dual_trace, is_small, magnitudes, singular_mean
 from sordino.privacy.calibration import gaussian_mu, pure_epsilon
 from sordino.privacy.guarantees import GaussianDP, Privacy, PureDP, ZeroConcentratedDP
@@ -86,24 +86,29 @@ def gaussian_bound(
     """
     if isinstance(privacy, PureDP):
         return None
-    workload = on_distinct_cells(workload)
-    value, name = singular_mean(workload)
-    value *= unit.least_norm(math.prod(workload.input_shape))
+    own, workload = on_cells_of(workload, unit.changes is not None), workload.merged
+    each = [workload] if own is workload else [workload, own]
+    value, name = max(_singular_mean(asked, unit) for asked in each)
     if certificate is None and (diagonal := diagonal_mean(workload) * unit.least_norm(1)) > value:
         value, name = diagonal, "diagonal bound"
-    several = None if certificate is None or certificate.changes is None else unit.changes
-    size = unit.least_norm(1)
-    if several is not None:
-        size = min(size, several.size(math.prod(workload.input_shape)))
+    moves = None if certificate is None else certificate.changes
+    several, size = unit.changes, unit.least_norm(1)
+    if moves is not None and several is not None:
+        size = min(size, several.size(moves.shape[1]))
     if certificate is not None and (certified := certificate.lower * size) > value:
         value = certified
         name = "dual of the mean error" if certificate.objective == "mean" else "dual of the worst query"
-        name = name if several is None else "dual over changes of several cells"
-    if isinstance(unit, AddRemove) and unit.raises_several and (signed := one_signed_mean(workload, unit)) > value:
-        value, name = signed, "dual of one sign"
+        name = name if moves is None or several is None else "dual over changes of several cells"
+    if isinstance(unit, AddRemove) and unit.raises_several:
+        value, name = max((value, name), *((one_signed_mean(asked, unit), "dual of one sign") for asked in each))
     if value <= 0.0:
         return None
     return Bound(name, value / gaussian_mu(privacy), "Gaussian noise, any factorization")
+
+
+def _singular_mean(workload: Workload, unit: Unit) -> tuple[float, str]:
+    value, name = singular_mean(workload)
+    return value * unit.least_norm(math.prod(workload.input_shape)), name
 
 
 def one_signed_mean(workload: Workload, unit: AddRemove) -> float:

@@ -24,6 +24,7 @@ from sordino.workloads.base import Array
 __all__ = [
     "MOST_ELIMINATED",
     "MOST_ENTRIES",
+    "SEVERAL_CELLS",
     "Certificate",
     "Factorization",
     "certify",
@@ -33,7 +34,7 @@ __all__ = [
     "few_rows",
     "kronecker",
     "kronecker_factors",
-    "on_distinct_cells",
+    "on_cells_of",
 ]
 
 MOST_ENTRIES = 2**26
@@ -41,6 +42,9 @@ MOST_ENTRIES = 2**26
 
 MOST_ELIMINATED = 2**35
 """Rows times squared cells up to which rows are eliminated unasked."""
+
+SEVERAL_CELLS = 256
+"""Cells that are searched for as units change them, several at once."""
 
 _MOST_FACTORS = 3
 _MULTIPLIED_OUT = 2**22
@@ -231,7 +235,7 @@ class Factorization:
         if self.beside_cells:
             if len(self.factors) == 1:
                 (alone,) = self.factors
-                cells = on_distinct_cells(workload).core.input_len or 0
+                cells = workload.merged.core.input_len or 0
                 if alone.shape[1] > cells:
                     raise InvalidParameterError("weighted sums of cells that queries do not tell apart")
                 if alone.shape[1] < cells:
@@ -354,8 +358,9 @@ def certify(
     Raises:
         PlanFileError: The weights do not fit the workload.
     """
-    if math.prod(map(len, cell_weights)) != workload.core.input_len:
-        workload = on_distinct_cells(workload)
+    cells = math.prod(map(len, cell_weights)) if changes is None else changes.shape[-1]
+    if cells != workload.core.input_len:
+        workload = workload.merged
     factors = kronecker_factors(workload) if len(cell_weights) > 1 else (workload,)
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):
         raise PlanFileError("the certificate has another number of factors than the workload")
@@ -394,13 +399,13 @@ def kronecker_factors(workload: Workload) -> tuple[Workload, ...]:
     return workload.factors if isinstance(workload, Kronecker) else (workload,)
 
 
-def on_distinct_cells(workload: Workload) -> Workload:
-    """Return the workload that is searched for and bounded: of intervals that of the cells which they tell apart.
+def on_cells_of(workload: Workload, several: bool) -> Workload:
+    """Return the workload that is searched for and bounded: of the cells that it tells apart.
 
-    Of products with intervals along an axis too. Those are some of all cells, so what bounds their changes bounds
-    changes of all.
+    Of few cells of which a unit changes several that of all: what a record does to merged ones depends on their sizes.
     """
-    return workload.merged if isinstance(workload, Intervals | Kronecker) else workload
+    few = several and (workload.core.input_len or math.inf) <= SEVERAL_CELLS
+    return workload if few else workload.merged
 
 
 @lru_cache(maxsize=2)

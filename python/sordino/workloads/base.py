@@ -130,6 +130,7 @@ class Workload(ABC):
         continual: Whether it is answered after every step of a stream, by nature.
         of_events: Whether its items are events, which change counters by a public rule.
         layout: What a schema said of it; None of a workload that was made otherwise.
+        factors: Of a product what is asked along each axis, one after the other; of others none.
     """
 
     # Of numpy: `numpy.float64(3) * a` is left to `a`.
@@ -141,12 +142,21 @@ class Workload(ABC):
     continual: ClassVar[bool] = False
     of_events: ClassVar[bool] = False
     layout: Layout | None = None
+    factors: tuple["Workload", ...] = ()
     _kinds: ClassVar[dict[str, type["Workload"]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
             Workload._kinds[cls.kind] = cls
+
+    @property
+    def merged(self) -> "Workload":
+        """The same queries of the cells that they tell apart, itself where those are all; least errors are the same.
+
+        Merged cells are some of all, so what bounds their changes bounds changes of all.
+        """
+        return self
 
     @property
     def is_listed(self) -> bool:
@@ -159,6 +169,14 @@ class Workload(ABC):
 
     @abstractmethod
     def _build(self) -> _core.Workload: ...
+
+    def _on_cells(self, cells: NDArray[np.int64]) -> "Workload":
+        """Return the same queries of these cells alone, rising and each once: the first of all that are alike."""
+        raise NotImplementedError
+
+    def _with_factors(self, factors: Sequence["Workload"]) -> "Workload":
+        """Return the product of other factors, numbered alike."""
+        raise NotImplementedError
 
     @property
     @abstractmethod

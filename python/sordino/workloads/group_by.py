@@ -139,6 +139,9 @@ class GroupBy(Workload):
         ends = np.concatenate(starts)
         return _core.Workload.sparse(len(ends) - 1, cells, ends, np.concatenate(indices), np.concatenate(entries))
 
+    def _on_cells(self, cells: NDArray[np.int64]) -> "GroupBy":
+        return GroupBy(self.labels[:, cells], self.weights)
+
     def spec(self) -> Spec:
         """Return the constructor's arguments."""
         return {"labels": self.labels, "weights": list(self.weights)}

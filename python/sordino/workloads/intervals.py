@@ -13,9 +13,6 @@ from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, check_weig
 
 __all__ = ["Intervals"]
 
-# Cells for every end from which on ends are sorted in less time than cells are marked.
-_FEW = 100
-
 
 class Intervals(Workload):
     """The sums over given intervals of a line of cells: `y_t = x_first[t] + ... + x_last[t]`, both ends included.
@@ -66,42 +63,10 @@ class Intervals(Workload):
         return (len(self.first),)
 
     @cached_property
-    def distinct_cells(self) -> NDArray[np.int64]:
-        """The first of each run of cells that no interval tells apart, and that some interval has."""
-        starts, covered, _ = self._runs
-        return starts[covered]
-
-    @cached_property
-    def first_uncovered(self) -> int | None:
-        """The first cell that is in no interval, None if there is none."""
-        starts, covered, _ = self._runs
-        gap = int(starts[~covered][0])  # the last run starts where all have ended
-        return gap if gap < self.length else None
-
-    @cached_property
-    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-        """Where runs of cells that no interval tells apart start, whether they are in any, and the run of each end."""
-        ends = np.concatenate([self.first, self.last + 1])
-        if len(ends) * _FEW < self.length:
-            starts, run = np.unique(np.concatenate([[0], ends]), return_inverse=True)
-            run = run[1:]
-        else:
-            begins = np.zeros(self.length + 1, dtype=np.bool_)
-            begins[0] = begins[ends] = True
-            starts, run = np.flatnonzero(begins), (np.cumsum(begins) - 1)[ends]
-        begun, ended = (np.bincount(at, minlength=len(starts)) for at in run.reshape(2, -1))
-        return starts, np.cumsum(begun - ended) > 0, run
-
-    @cached_property
     def merged(self) -> "Intervals":
-        """The same intervals of distinct cells alone; least errors are the same."""
-        count = len(self.distinct_cells)
-        if count == self.length:
-            return self
-        _, covered, run = self._runs
-        before: NDArray[np.int64] = np.cumsum(covered) - covered  # distinct cells before each run
-        first, end = before[run].reshape(2, -1)
-        return Intervals(first, end - 1, count, self.weights)
+        """The same intervals of distinct cells alone."""
+        distinct = self.core.distinct_cells()
+        return self if distinct is None else self._on_cells(distinct[0])
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each interval, None if none were given."""
@@ -110,6 +75,10 @@ class Intervals(Workload):
     def _build(self) -> _core.Workload:
         weights = [] if self.weights is None else self.weights.tolist()
         return _core.Workload.intervals(self.length, self.first, self.last, weights)
+
+    def _on_cells(self, cells: NDArray[np.int64]) -> "Intervals":
+        end = np.searchsorted(cells, self.last, side="right")
+        return Intervals(np.searchsorted(cells, self.first), end - 1, len(cells), self.weights)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

@@ -11,7 +11,6 @@ from sordino import _core
 from sordino._support.checks import flag as is_true
 from sordino.errors import InvalidParameterError
 from sordino.workloads.base import Array, Spec, Workload, check_weights, specs_of, workloads_from_specs, workloads_of
-from sordino.workloads.intervals import Intervals
 
 __all__ = ["Kronecker"]
 
@@ -57,10 +56,10 @@ class Kronecker(Workload):
 
     @cached_property
     def merged(self) -> "Kronecker":
-        """The same product, of intervals along an axis on the cells that they tell apart; least errors are the same."""
-        merged = [factor.merged if isinstance(factor, Intervals | Kronecker) else factor for factor in self.factors]
+        """The same product of the cells that are told apart along each axis."""
+        merged = [factor.merged for factor in self.factors]
         alike = all(own is factor for own, factor in zip(merged, self.factors, strict=True))
-        return self if alike else Kronecker(merged, self.flat)
+        return self if alike else self._with_factors(merged)
 
     def answer_weights(self) -> Array | None:
         """Return the weight of each answer: the product of those in its factors."""
@@ -80,6 +79,9 @@ class Kronecker(Workload):
 
     def _build(self) -> _core.Workload:
         return _core.Workload.kronecker([factor.core for factor in self.factors])
+
+    def _with_factors(self, factors: Sequence[Workload]) -> "Kronecker":
+        return Kronecker(factors, self.flat)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments, factors as their kinds and specs."""

@@ -35,6 +35,13 @@ class CompressedRows:
         """Return the matrix itself."""
         return self
 
+    def columns(self, cells: NDArray[np.int64]) -> "CompressedRows":
+        """Return the columns of these cells, rising and each once."""
+        places = np.minimum(np.searchsorted(cells, self.indices), len(cells) - 1)
+        kept = cells[places] == self.indices
+        counts = np.concatenate([[0], np.cumsum(kept)])
+        return CompressedRows((self.shape[0], len(cells)), counts[self.indptr], places[kept], self.data[kept])
+
     def __repr__(self) -> str:
         return f"<sparse matrix of shape {self.shape}, {len(self.data)} entries>"
 
@@ -96,6 +103,10 @@ class Matrix(Workload):
         if isinstance(A, CompressedRows):
             return _core.Workload.sparse(*A.shape, A.indptr, A.indices, A.data)
         return _core.Workload.matrix(A.shape[0], A.shape[1], A.reshape(-1))
+
+    def _on_cells(self, cells: NDArray[np.int64]) -> "Matrix":
+        A = self.A.columns(cells) if isinstance(self.A, CompressedRows) else self.A[:, cells]
+        return Matrix(A, self.weights, self.names)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments, a sparse matrix as its arrays."""

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sordino import _core
 from sordino.errors import InvalidParameterError, UnsupportedMechanismError
@@ -89,6 +89,22 @@ class Union(Workload):
         pieces = pieces_of(values, self, [part.core.answers_len for part in self.parts])
         return [piece.reshape(shape) for piece, shape in zip(pieces, self.part_shapes, strict=True)]
 
+    @cached_property
+    def merged(self) -> "Union":
+        """The same queries of the cells that they tell apart together, of products along the same axes along each."""
+        shapes = {tuple(factor.core.input_len for factor in part.factors) for part in self.parts}
+        if shapes == {()}:
+            distinct = self.core.distinct_cells()
+            return self if distinct is None else self._on_cells(distinct[0])
+        if len(shapes) > 1:
+            return self
+        along = [Union(asked) for asked in zip(*(part.factors for part in self.parts), strict=True)]
+        if all(asked.merged is asked for asked in along):
+            return self
+        factors = zip(*(asked.merged.parts for asked in along), strict=True)
+        parts = [part._with_factors(own) for part, own in zip(self.parts, factors, strict=True)]
+        return Union(parts, self.weights)
+
     def answer_weights(self) -> Array | None:
         """Return the weight of each answer: that of its part times that in its part.
 
@@ -119,6 +135,9 @@ class Union(Workload):
 
     def _build(self) -> _core.Workload:
         return _core.Workload.union([part.core for part in self.parts])
+
+    def _on_cells(self, cells: NDArray[np.int64]) -> "Union":
+        return Union([part._on_cells(cells) for part in self.parts], self.weights)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments, parts as their kinds and specs."""

@@ -5,6 +5,7 @@ use crate::interrupt::detached;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use sordino_core::error::Error;
+use sordino_core::strategy;
 use sordino_core::workload::Workload as Core;
 
 /// A validated workload.
@@ -137,6 +138,12 @@ impl Workload {
         let mut out = vec![0.0; self.0.answers_len()];
         detached(py, || self.0.apply(x, &mut out));
         Ok(out.into_pyarray(py))
+    }
+
+    fn distinct_cells<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyArray1<i64>>, Option<usize>)> {
+        let (firsts, left_out) = detached(py, || strategy::distinct_cells(&self.0))?;
+        let firsts: Vec<i64> = firsts.into_iter().map(|cell| cell as i64).collect();
+        Some((firsts.into_pyarray(py), left_out))
     }
 
     fn row<'py>(&self, py: Python<'py>, index: usize) -> Result<Bound<'py, PyArray1<f64>>, PyError> {

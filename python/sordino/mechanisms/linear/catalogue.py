@@ -230,7 +230,7 @@ def is_total(workload: Workload) -> bool:
 
 def _has_line(union: Union) -> bool:
     """Return whether ranges or running sums are asked with cells, or of many cells with a few other queries."""
-    cells = union.core.input_len or 0
+    cells = union.merged.core.input_len or 0
     lines = {type(part) for part in union.parts if isinstance(part, AllRanges | RunningSum | Intervals)}
     others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Intervals | Histogram)]
     if len(lines) == 1 and Intervals not in lines and not others:

@@ -9,10 +9,10 @@ from sordino.accuracy.factorizations import (
     eliminated_rows,
     few_rows,
     kronecker_factors,
-    on_distinct_cells,
 )
 from sordino.mechanisms.linear.along_axes import AlongAxes, along_axes
 from sordino.mechanisms.linear.catalogue import (
+    LONG_AXIS,
     MOST_ROOTS,
     WRITTEN,
     has_root_along,
@@ -56,7 +56,7 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     """Whether a search is quick enough to be made unasked; the balanced root is, where the optimum is not."""
     if request.effort != "optimize":
         return False
-    workload = on_distinct_cells(request.workload)
+    workload = request.workload.merged
     products, cells = along_axes(workload), workload.core.input_len or 0
     if strategy == "balanced" and products is not None and products.together and cells > WRITTEN:
         return _quick_along_axes(products, cells, law)
@@ -105,13 +105,11 @@ def _affords_blocks(workload: Workload) -> bool:
 def _quick_along_axes(products: AlongAxes, cells: int, law: str) -> bool:
     """Whether what is measured along every axis is found, and measured, in seconds."""
     along = 0
-    for k, asked in enumerate(products.axes):
+    for k, size in enumerate(products.sizes):
         if products.measured_as_they_are(k):
             continue
-        size = products.sizes[k]
-        told_apart = any(on_distinct_cells(own) is own for own in asked)
-        pure = _TREE_CELLS if products.of_ranges(k) else _CELLS["laplace"]
-        if not told_apart or size > (pure if law == "laplace" else WRITTEN):
+        pure = _TREE_CELLS if products.of_ranges(k) else LONG_AXIS
+        if size > (pure if law == "laplace" else WRITTEN):
             return False
         along += size
     return along * cells <= _MOST_ALONG_AXES

@@ -19,7 +19,6 @@ from sordino.accuracy.bounds import (
     unbiased_bound,
 )
 from sordino.accuracy.count_bounds import count_bound
-from sordino.accuracy.factorizations import on_distinct_cells
 from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.adaptive.trees import advice
 from sordino.mechanisms.fits import Request, kind_of_error
@@ -206,7 +205,7 @@ class LinearFit(LinearMeasurement):
 
     def _limit_lines(self) -> list[str]:
         """Say where another mechanism may have less error, and is not planned."""
-        workload = on_distinct_cells(self.request.workload)
+        workload = self.request.workload.merged
         cells = workload.core.input_len or 0
         pure = self.mechanism.law == "laplace" and self.factorization is None
         if (

@@ -429,7 +429,7 @@ def _with_best_search(request: Request, mechanism: Mechanism, progress: Progress
         UnsupportedMechanismError: None finds what can be measured.
         InvalidParameterError: Public sizes do not fit.
     """
-    products = along_axes(request.workload)
+    products = along_axes(request.workload.merged)
     left_out = None  # of few cells both are tried
     if products is None or not products.together:
         left_out = "p-identity-tables"

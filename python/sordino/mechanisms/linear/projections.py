@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sordino import _core
-from sordino.accuracy.factorizations import condensed, dense, on_distinct_cells
+from sordino.accuracy.factorizations import condensed, dense
 from sordino.mechanisms.linear.measurement import LinearMeasurement, answers_of_table
 from sordino.privacy.calibration import gaussian_mu
 from sordino.privacy.guarantees import ApproxDP
-from sordino.workloads import Intervals
 from sordino.workloads.base import Array
 
 if TYPE_CHECKING:
@@ -98,15 +97,13 @@ def project(fitted: LinearMeasurement, constraint: Constraint, measured: Array) 
 def _of_cells(fitted: LinearMeasurement) -> tuple[Array, NDArray[np.int64]]:
     """Return the measured matrix, and the cell of each column.
 
-    Of intervals a cell stands for all that none tells apart, and one for those that are in none.
+    A merged cell stands for all that no query tells apart, and one for those that are in none.
     """
     assert fitted.factorization is not None
     matrix, workload = fitted.factorization.matrix, fitted.request.workload
-    places: NDArray[np.int64] = np.arange(matrix.shape[1])
-    if not isinstance(workload, Intervals) or matrix.shape[1] == workload.length:
-        return matrix, places
-    places = workload.distinct_cells
-    left_out = workload.first_uncovered
+    if matrix.shape[1] == workload.core.input_len or (distinct := workload.core.distinct_cells()) is None:
+        return matrix, np.arange(matrix.shape[1])
+    places, left_out = distinct
     if left_out is not None:
         matrix, places = np.pad(matrix, ((0, 0), (0, 1))), np.append(places, left_out)
     return matrix, places
@@ -159,7 +156,7 @@ def _metric(fitted: LinearMeasurement, matrix: Array, noise: Array) -> tuple[NDA
 def _answers_map(fitted: LinearMeasurement) -> Array:
     """Return T with `‖T z‖` the (weighted) norm of the answers `A B⁺ z`."""
     assert fitted.factorization is not None
-    mapped: Array = condensed(on_distinct_cells(fitted.request.workload))[0] @ fitted.factorization.inverse
+    mapped: Array = condensed(fitted.request.workload.merged)[0] @ fitted.factorization.inverse
     return mapped
 
 
@@ -179,7 +176,7 @@ def universal_bound(fitted: LinearMeasurement) -> float:
     radius = float(np.sqrt((matrix**2).sum(axis=0).max()))
     projected = 2.0 * fitted.request.constraint.size * radius * noise * math.sqrt(2.0 * math.log(2.0 * cells)) + slack
     alone = (math.sqrt(rank) * noise + math.sqrt(2.0 * slack)) ** 2
-    return math.sqrt(min(projected, alone)) * condensed(on_distinct_cells(fitted.request.workload))[1]
+    return math.sqrt(min(projected, alone)) * condensed(fitted.request.workload.merged)[1]
 
 
 def zero_is_better(fitted: LinearMeasurement) -> bool:

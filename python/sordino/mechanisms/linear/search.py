@@ -16,6 +16,7 @@ from sordino import _core
 from sordino._support.checks import integer, positive
 from sordino.accuracy.factorizations import (
     MOST_ENTRIES,
+    SEVERAL_CELLS,
     Certificate,
     Factorization,
     certify,
@@ -23,7 +24,7 @@ from sordino.accuracy.factorizations import (
     dense,
     few_rows,
     kronecker_factors,
-    on_distinct_cells,
+    on_cells_of,
 )
 from sordino.errors import DataTypeError, InvalidParameterError, UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
@@ -52,8 +53,7 @@ Progress: TypeAlias = Callable[[int, float], object]
 _GAP = 1e-4
 _LEAST_GAP = 1e-9
 _DECOMPOSITION_GAP = 1e-8
-# Cells that are searched for as units change them, several at once; the gap there; and weights that count in the proof.
-_SEVERAL_CELLS = 256
+# The gap of searches for changes of several cells, and weights that count in the proof.
 _SEVERAL_GAP = 0.012
 _LEAST_WEIGHT = 1e-6
 _ITERATIONS = 3000
@@ -77,8 +77,11 @@ _MOST_UNEVEN_ALONG_AXES = 9e3
 _MOST_UNEVEN_TOGETHER = 5e3
 # The same of sums that a search starts from: heavier ones slow it down.
 _LIGHT = 450.0
-# Sums of different cells that a search starts from as they are.
+_LIGHTER = 20.0
+# Sums of different cells, and queries, that a search starts from as they are.
 _FEW_SUMS = 64
+# What is found from queries is taken if it has this much less error: the first has fewer sums.
+_GAIN = 0.99
 # Cells of the blocks of a filter that are tried, and cells of filters that are searched for as a whole too.
 _BLOCKS = (64, 128, 256)
 _FEW_FILTERED = 512
@@ -140,14 +143,14 @@ def factorize(
     found = recognised(workload)
     if isinstance(workload, Matrix) and isinstance(found, Intervals | Kronecker):
         found = workload  # what is found measures its own cells
-    workload = on_distinct_cells(found)
-    changes = None
-    if unit is not None and (kind, objective) == ("optimal", "mean") and law == "gaussian":
-        several = unit.changes if (workload.core.input_len or math.inf) <= _SEVERAL_CELLS else None
-        changes = None if several is None else (several.most, several.signed)
+    counted = (kind, objective, law) == ("optimal", "mean", "gaussian")
+    several = unit.changes if unit is not None and counted else None
+    workload = on_cells_of(found, several is not None)
+    few = (workload.core.input_len or math.inf) <= SEVERAL_CELLS
+    changes = None if several is None or not few else (several.most, several.signed)
     if gap is None:
         cells = workload.core.input_len or 0
-        gap = _GAP if changes is None else max(_GAP, _SEVERAL_GAP * (cells / _SEVERAL_CELLS) ** 2)
+        gap = _GAP if changes is None else max(_GAP, _SEVERAL_GAP * (cells / SEVERAL_CELLS) ** 2)
     gap, iterations = positive("gap", gap), min(integer("iterations", iterations, least=1), 2**31)
     return _cached(_Search(workload, kind, law, objective, gap, iterations, progress, changes))
 
@@ -499,8 +502,12 @@ def _beside_cells(
             f"weighted sums beside the cells are searched for up to {math.isqrt(MOST_ENTRIES):,} cells"
         )
     rows = _one(workload) if rows is None else rows
-    found = _core.p_identity(rows, starts, alone, (most_uneven, steps), search.report)
-    return _found(search, search.note(found))
+    found = search.note(_core.p_identity(rows, starts, alone, (most_uneven, steps), search.report))
+    own = [] if alone else _queries(workload, most_uneven)
+    if own and not search.ended:
+        again = search.note(_core.p_identity(rows, own, True, (most_uneven, steps), search.report))
+        found = again if again.upper < _GAIN * found.upper else found
+    return _found(search, found)
 
 
 def _of_line(
@@ -610,6 +617,26 @@ def _of_distinct_cells(search: _Search, workload: Workload, most_uneven: float) 
     shared = np.isin(places.reshape(-1), together)
     largest = np.square(sums[:, shared]).sum(axis=1).max(initial=1.0)
     return np.ascontiguousarray(np.where(shared, math.sqrt(min(_LIGHT, most_uneven) / largest), 1.0) * sums)
+
+
+def _queries(workload: Workload, most_uneven: float) -> list[Array]:
+    """Return the queries, where they are few, as sums to start from: with next to no cells beside them, or some."""
+    if workload.core.answers_len > _FEW_SUMS or (workload.core.input_len or 0) > WRITTEN:
+        return []
+    weights, rows = workload.answer_weights(), np.abs(dense(workload))
+    largest = rows.max(axis=1, keepdims=True)
+    counted = largest[:, 0] ** 2 * (1.0 if weights is None else weights)
+    sums, places = np.unique(rows[counted > 0.0] / largest[counted > 0.0], axis=0, return_inverse=True)
+    counted = np.bincount(places.reshape(-1), weights=counted[counted > 0.0])
+    several = (sums > 0.0).sum(axis=1) > 1
+    if not several.any():
+        return []
+    # Of queries each for itself the best weights are cubic roots of what their squared errors count.
+    best = np.cbrt(counted[several, None]) * sums[several]
+    return [
+        np.ascontiguousarray(math.sqrt(min(size, most_uneven) / np.square(own).sum(axis=1).max()) * own)
+        for size, own in ((_LIGHT, sums[several]), (_LIGHTER, best))
+    ]
 
 
 def _blocks(workload: Workload) -> Array | None:

@@ -32,7 +32,7 @@ def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
     workload = parts_apart(request.workload)
     if workload is None:
         raise UnsupportedMechanismError("parts are those of a union")
-    products = along_axes(request.workload)
+    products = along_axes(request.workload.merged)
     searches = (products is not None and not products.few_cells) or not affords(request, law, _SEARCHED)
     own = {part: replace(request, workload=part, constraint=None, noise=law) for part in workload.parts}
     best = {part: _best(asked, searches) for part, asked in own.items()}

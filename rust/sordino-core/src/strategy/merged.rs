@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::scratch::INTEGERS;
 use crate::unit::Unit;
 use crate::upper::Upper;
-use crate::workload::{Workload, intervals};
+use crate::workload::{Runs, Workload};
 use std::sync::Arc;
 
 /// The strategy of a workload, of intervals and of products with some that of their merged cells.
@@ -43,29 +43,51 @@ impl Merging {
         Self { places, sizes }
     }
 
-    /// Of intervals that do not tell all cells apart, and of products with such; and they on the cells that they do.
+    /// Of intervals that do not tell all cells apart, of products with such along an axis, and of unions of them and of
+    /// matrices, together; and they on the cells that they do.
     pub(super) fn of(workload: &Workload) -> Option<(Self, Workload)> {
         match workload {
-            Workload::Intervals { len, ends, weights } => {
-                let (count, places, ends) = intervals::merged(*len, ends);
-                let own = || Workload::Intervals { len: count, ends, weights: weights.clone() };
-                (count < *len).then(|| (Self::new(places, count), own()))
-            }
             Workload::Kronecker { factors } => {
-                let each: Vec<_> = factors.iter().map(Self::of).collect();
-                if each.iter().all(Option::is_none) {
-                    return None;
-                }
-                let (mut all, mut own) = (Self::new(vec![Some(0)], 1), Vec::new());
-                for (factor, merged) in factors.iter().zip(each) {
-                    let (axis, workload) = merged.unwrap_or_else(|| (Self::none(factor), factor.clone()));
-                    all = all.times(&axis);
-                    own.push(workload);
-                }
-                Some((all, Workload::Kronecker { factors: own }))
+                let (all, factors) = Self::of_axes(factors)?;
+                Some((all, Workload::Kronecker { factors }))
+            }
+            Workload::Union { parts } if parts.iter().any(|part| !part.kronecker_factors().is_empty()) => {
+                let (all, axes) = Self::of_axes(&asked_along(parts)?)?;
+                let factors = |k: usize| axes.iter().map(|asked| asked.parts()[k].clone()).collect();
+                let parts = (0..parts.len()).map(|k| Workload::Kronecker { factors: factors(k) }).collect();
+                Some((all, Workload::Union { parts }))
+            }
+            Workload::Intervals { .. } | Workload::Union { .. } => {
+                let runs = Self::runs(workload)?;
+                let own = runs.picked(workload);
+                Some((Self::new(runs.places, runs.firsts.len()), own))
             }
             _ => None,
         }
+    }
+
+    /// Of queries of one line, unless they tell all cells apart, or are totals, which are measured as they are.
+    fn runs(workload: &Workload) -> Option<Runs> {
+        let is_total = |part: &Workload| matches!(part, Workload::Sparse { rows: 1, .. });
+        if workload.parts().iter().all(is_total) {
+            return None;
+        }
+        Runs::of(workload).filter(|runs| runs.firsts.len() < runs.places.len())
+    }
+
+    /// Of a table, where cells are merged along any axis; and what is asked along all.
+    fn of_axes(axes: &[Workload]) -> Option<(Self, Vec<Workload>)> {
+        let each: Vec<_> = axes.iter().map(Self::of).collect();
+        if each.iter().all(Option::is_none) {
+            return None;
+        }
+        let (mut all, mut own) = (Self::new(vec![Some(0)], 1), Vec::new());
+        for (asked, merged) in axes.iter().zip(each) {
+            let (axis, workload) = merged.unwrap_or_else(|| (Self::none(asked), asked.clone()));
+            all = all.times(&axis);
+            own.push(workload);
+        }
+        Some((all, own))
     }
 
     /// Every cell by itself.
@@ -95,6 +117,29 @@ impl Merging {
     pub(super) fn largest(&self) -> u32 {
         self.sizes.iter().max().copied().unwrap_or(1)
     }
+}
+
+/// What products along the same axes ask along each, together.
+fn asked_along(parts: &[Workload]) -> Option<Vec<Workload>> {
+    let lens = |part: &Workload| part.kronecker_factors().iter().map(Workload::input_len).collect::<Vec<_>>();
+    let count = parts[0].kronecker_factors().len();
+    let along = |k: usize| parts.iter().map(|part| part.kronecker_factors()[k].clone()).collect();
+    parts
+        .iter()
+        .all(|part| lens(part) == lens(&parts[0]))
+        .then(|| (0..count).map(|k| Workload::Union { parts: along(k) }).collect())
+}
+
+/// The first of each set of cells that are measured as one, and the first that no query counts; none where all are told apart.
+#[must_use]
+pub fn distinct_cells(workload: &Workload) -> Option<(Vec<usize>, Option<usize>)> {
+    let (merging, _) = Merging::of(workload)?;
+    let mut firsts = vec![None; merging.sizes.len()];
+    let mut left_out = None;
+    for (cell, place) in merging.places.iter().enumerate() {
+        place.map_or(&mut left_out, |place| &mut firsts[place as usize]).get_or_insert(cell);
+    }
+    Some((firsts.into_iter().flatten().collect(), left_out))
 }
 
 /// The strategy of windows that all hold the cells in the middle, with these merged; none of others.

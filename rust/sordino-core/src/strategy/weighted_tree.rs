@@ -11,6 +11,7 @@
 //! alike. No difference of large numbers is taken, however much more precise one level is than another.
 
 use super::boxes::{by_weights, long_axes};
+use super::merged::on_merged_cells;
 use super::{Encoded, Encoding, Geometry, Input, MOST_PRECISE, Run, Strategy, gcd, integers, table};
 use crate::error::Error;
 use crate::minimize::bfgs;
@@ -157,7 +158,7 @@ pub fn tree_blocks(workload: &Workload, counted: Option<&[f64]>) -> Result<Vec<(
 /// # Errors
 /// As [`tree_blocks`].
 pub fn weighted_tree_union(workload: &Workload, counted: &[f64]) -> Result<Box<dyn Strategy>, Error> {
-    Ok(Box::new(WeightedTree::new(workload, Some(counted), WEIGHT_BITS)?))
+    on_merged_cells(workload, |own| Ok(Box::new(WeightedTree::new(own, Some(counted), WEIGHT_BITS)?)))
 }
 
 impl WeightedTree {

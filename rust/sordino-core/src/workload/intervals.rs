@@ -80,30 +80,6 @@ pub(crate) fn weighted<'a>(
     ends.iter().enumerate().map(move |(k, (first, last))| (*first as usize, *last as usize, own(k)))
 }
 
-/// The same intervals on a line where cells that no interval tells apart are one, and where each of the first line's cells is
-/// on it: `None` of cells that no interval has.
-pub(crate) fn merged(len: usize, ends: &[(u32, u32)]) -> (usize, Vec<Option<u32>>, Vec<(u32, u32)>) {
-    let (mut starts, mut covered) = (vec![false; len + 1], vec![0i64; len + 1]);
-    for (first, last) in ends {
-        let (first, end) = (*first as usize, *last as usize + 1);
-        (starts[first], starts[end]) = (true, true);
-        covered[first] += 1;
-        covered[end] -= 1;
-    }
-    let (mut count, mut depth) = (0u32, 0);
-    let mut places = Vec::with_capacity(len);
-    for cell in 0..len {
-        depth += covered[cell];
-        if depth > 0 && starts[cell] {
-            count += 1;
-        }
-        places.push((depth > 0).then(|| count - 1));
-    }
-    let at = |cell: u32| places[cell as usize].unwrap_or_default();
-    let short = ends.iter().map(|(first, last)| (at(*first), at(*last))).collect();
-    (count as usize, places, short)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn intervals_are_summed_and_merged(
+        fn intervals_are_summed(
             len in 1usize..40,
             pairs in prop::collection::vec((0usize..40, 0usize..40), 1..30),
         ) {
@@ -123,22 +99,7 @@ mod tests {
             let mut sums = vec![0.0; ends.len()];
             apply(&ends, &x, &mut sums);
             let known: Vec<f64> = ends.iter().map(|(a, b)| x[*a as usize..=*b as usize].iter().sum()).collect();
-            prop_assert_eq!(&sums, &known);
-            let (count, places, short) = merged(len, &ends);
-            let mut blocks = vec![0.0; count];
-            for (place, value) in places.iter().zip(&x) {
-                if let Some(place) = place {
-                    blocks[*place as usize] += value;
-                }
-            }
-            apply(&short, &blocks, &mut sums);
-            prop_assert_eq!(&sums, &known);
-            // As few as tell all intervals apart: neighbours differ in some interval.
-            let columns = |cell: u32| short.iter().map(|(a, b)| *a <= cell && cell <= *b).collect::<Vec<_>>();
-            for cell in 0..count as u32 {
-                prop_assert!(columns(cell).contains(&true));
-                prop_assert!(cell == 0 || columns(cell) != columns(cell - 1));
-            }
+            prop_assert_eq!(sums, known);
         }
     }
 }

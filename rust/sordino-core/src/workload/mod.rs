@@ -10,6 +10,7 @@ pub(crate) mod marginal_queries;
 mod marginals;
 mod matrix;
 mod ranges;
+mod runs;
 mod sparse;
 pub(crate) mod tail;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod union;
 
 pub(crate) use kronecker::{along, outer};
 pub(crate) use marginals::{cells, marginal, project};
+pub(crate) use runs::Runs;
 pub(crate) use union::each;
 
 use crate::error::Error;

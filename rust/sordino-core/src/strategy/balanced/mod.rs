@@ -22,6 +22,7 @@ mod variances;
 pub(super) use kernel::Precision;
 
 use super::boxes::{Boxes, long_axes, one_by_one};
+use super::merged::on_merged_cells;
 use super::{Encoded, Encoding, Geometry, Input, Strategy, table};
 use crate::error::Error;
 use crate::optimize::{Line, Symmetry};
@@ -71,7 +72,8 @@ pub(super) struct Balanced {
 /// # Errors
 /// [`Error::Unsupported`] for other workloads, or too many cells.
 pub fn balanced_union(workload: &Workload, weights: &[f64]) -> Result<Box<dyn Strategy>, Error> {
-    Ok(Box::new(Balanced::new(&workload.clone().validated()?, Some(weights), Precision::Full)?))
+    let workload = workload.clone().validated()?;
+    on_merged_cells(&workload, |own| Ok(Box::new(Balanced::new(own, Some(weights), Precision::Full)?)))
 }
 
 /// Coordinates `−n … n` of both images of the cells.

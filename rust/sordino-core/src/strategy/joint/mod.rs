@@ -16,6 +16,7 @@ pub use axis::joint_errors;
 
 use super::boxes::{Boxes, axes_of, indicator, one_by_one};
 use super::factored::{Factor, Factorization, INPUT_BITS, Pieces, product_bits};
+use super::merged::on_merged_cells;
 use super::p_identity::Scaled;
 use super::product::{Product, all, entry_bits, total_weight};
 use super::split::Split;
@@ -72,7 +73,7 @@ struct Joint {
 }
 
 /// The parts of a union of products along the same axes, whose squared errors count with `weights`, from tables of sets of axes:
-/// `along` are rows of what is measured along each axis (under Laplace noise beside all cells, as those of
+/// `along` are rows of what is measured along each axis, of the cells that the parts tell apart there (under Laplace noise beside all such cells, as those of
 /// [`super::p_identity`]), and `shares` how precise the table of each set of axes is, the first axis the highest bit, zero of
 /// those that are not measured.
 ///
@@ -87,58 +88,7 @@ pub fn joint(
     shares: &[f64],
 ) -> Result<Box<dyn Strategy>, Error> {
     let workload = workload.clone().validated()?;
-    let (parts, asked) = by_axis(workload.parts(), weights)?;
-    let count = asked.len();
-    Error::check_len("along", count, along.len())?;
-    if count > MOST_AXES {
-        return Err(Error::Unsupported(format!("one measurement serves products of at most {MOST_AXES} axes")));
-    }
-    Error::check_len("shares", 1 << count, shares.len())?;
-    if shares.iter().any(|share| !(0.0..=1e6).contains(share)) || shares.iter().all(|share| *share == 0.0) {
-        return Err(Error::invalid("shares", "must be from 0 to 1e6, and not all 0"));
-    }
-    let own = |set: usize, k: usize| has(count, set, k);
-    let sets: Vec<usize> = (0..shares.len()).filter(|set| shares[*set] > 0.0).collect();
-    let bits = match law {
-        NoiseLaw::Laplace => bits_beside(&asked, along, sets.iter().map(|set| move |k| own(*set, k)))?,
-        NoiseLaw::Gaussian => product_bits(INPUT_BITS, workload.table_len()?, count) as i32,
-    };
-    let axes = asked
-        .into_iter()
-        .zip(along)
-        .map(|(asked, entries)| Ok(Line::new(Along::new(law, asked, entries, bits.min(MOST_BITS))?)));
-    let axes: Vec<Line> = axes.collect::<Result<_, Error>>()?;
-    if let Some(uneven) = axes.iter().map(|line| line.along.unevenness()).reduce(|a, b| a * b)
-        && uneven > MOST_UNEVEN
-    {
-        return Err(Error::Unsupported("sums count so much more than cells that estimates lose their digits".into()));
-    }
-    let mut sized = Vec::new();
-    for set in &sets {
-        let strategy = table_of(&axes, |k| own(*set, k))?;
-        let size = strategy.sensitivity(Unit::add_remove(1, None)?)?;
-        sized.push((strategy, shares[*set] / size.get()));
-    }
-    let measured = Split::of_tables(&sized)?;
-    let tables = sets.iter().zip(sized).zip(measured.scales()).map(|((set, (strategy, _)), scale)| {
-        let outside = (0..count).filter(|k| !own(*set, *k)).count() as i32;
-        Table { strategy, set: *set, scale, total: total_weight(law).powi(outside) }
-    });
-    let tables: Vec<Table> = tables.collect();
-    let precision = |s: usize| {
-        let above = tables.iter().filter(|table| table.set & s == s);
-        above
-            .map(|table| {
-                let outside = (0..count).filter(|k| !own(table.set, *k)).map(|k| axes[k].constant);
-                (table.scale * table.total).powi(2) * outside.product::<f64>()
-            })
-            .sum::<f64>()
-    };
-    let inverse: Vec<f64> =
-        (0..shares.len()).map(precision).map(|own| if own > 0.0 { own.recip() } else { 0.0 }).collect();
-    let joint = Joint { axes, tables, measured: Arc::new(measured), inverse, parts };
-    joint.check_determined()?;
-    Ok(Box::new(joint))
+    on_merged_cells(&workload, |own| Ok(Box::new(Joint::new(own, weights, law, along, shares)?)))
 }
 
 /// Whether a set of so many axes has an axis: the first is its highest bit.
@@ -215,6 +165,70 @@ fn by_axis(parts: &[Workload], weights: &[f64]) -> Result<(Vec<Part>, Vec<Worklo
 }
 
 impl Joint {
+    /// On cells that are told apart.
+    fn new(
+        workload: &Workload,
+        weights: &[f64],
+        law: NoiseLaw,
+        along: &[Vec<f64>],
+        shares: &[f64],
+    ) -> Result<Self, Error> {
+        let (parts, asked) = by_axis(workload.parts(), weights)?;
+        let count = asked.len();
+        Error::check_len("along", count, along.len())?;
+        if count > MOST_AXES {
+            return Err(Error::Unsupported(format!("one measurement serves products of at most {MOST_AXES} axes")));
+        }
+        Error::check_len("shares", 1 << count, shares.len())?;
+        if shares.iter().any(|share| !(0.0..=1e6).contains(share)) || shares.iter().all(|share| *share == 0.0) {
+            return Err(Error::invalid("shares", "must be from 0 to 1e6, and not all 0"));
+        }
+        let own = |set: usize, k: usize| has(count, set, k);
+        let sets: Vec<usize> = (0..shares.len()).filter(|set| shares[*set] > 0.0).collect();
+        let bits = match law {
+            NoiseLaw::Laplace => bits_beside(&asked, along, sets.iter().map(|set| move |k| own(*set, k)))?,
+            NoiseLaw::Gaussian => product_bits(INPUT_BITS, workload.table_len()?, count) as i32,
+        };
+        let axes = asked
+            .into_iter()
+            .zip(along)
+            .map(|(asked, entries)| Ok(Line::new(Along::new(law, asked, entries, bits.min(MOST_BITS))?)));
+        let axes: Vec<Line> = axes.collect::<Result<_, Error>>()?;
+        if let Some(uneven) = axes.iter().map(|line| line.along.unevenness()).reduce(|a, b| a * b)
+            && uneven > MOST_UNEVEN
+        {
+            return Err(Error::Unsupported(
+                "sums count so much more than cells that estimates lose their digits".into(),
+            ));
+        }
+        let mut sized = Vec::new();
+        for set in &sets {
+            let strategy = table_of(&axes, |k| own(*set, k))?;
+            let size = strategy.sensitivity(Unit::add_remove(1, None)?)?;
+            sized.push((strategy, shares[*set] / size.get()));
+        }
+        let measured = Split::of_tables(&sized)?;
+        let tables = sets.iter().zip(sized).zip(measured.scales()).map(|((set, (strategy, _)), scale)| {
+            let outside = (0..count).filter(|k| !own(*set, *k)).count() as i32;
+            Table { strategy, set: *set, scale, total: total_weight(law).powi(outside) }
+        });
+        let tables: Vec<Table> = tables.collect();
+        let precision = |s: usize| {
+            let above = tables.iter().filter(|table| table.set & s == s);
+            above
+                .map(|table| {
+                    let outside = (0..count).filter(|k| !own(table.set, *k)).map(|k| axes[k].constant);
+                    (table.scale * table.total).powi(2) * outside.product::<f64>()
+                })
+                .sum::<f64>()
+        };
+        let inverse: Vec<f64> =
+            (0..shares.len()).map(precision).map(|own| if own > 0.0 { own.recip() } else { 0.0 }).collect();
+        let joint = Self { axes, tables, measured: Arc::new(measured), inverse, parts };
+        joint.check_determined()?;
+        Ok(joint)
+    }
+
     /// Sums over all sets of axes of what each has: `means[k]` or `rests[k]` of every axis, and of the set itself.
     fn contracted(&self, pieces: &[[&[f64]; 2]]) -> Vec<f64> {
         let mut values = self.inverse.clone();
