@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -531,9 +531,9 @@ def _of_filters(search: _Search) -> Factorization:
     cells, found = search.workload.core.input_len or 0, []
     # Sizes that sums of two, four and more cells fill, and one that fills the series.
     sizes = {*_BLOCKS, -(-cells // max(round(cells / _BLOCKS[-1]), 1))}
-    sums = np.zeros((0, 1))
-    for size in sorted(size for size in sizes if size < cells):
-        own = _from_blocks(search, _rows_of_block(search.workload, size), sums)
+    sums, rows_of = np.zeros((0, 1)), _rows_of_filters(search.workload, [size for size in sizes if size < cells])
+    for size in sorted(rows_of):
+        own = _from_blocks(search, rows_of[size], sums)
         sums = _sums(own.strategy)
         if len(sums):
             alike = replace(_found(search, own), factors=(sums,), beside_cells=(True,))
@@ -559,13 +559,23 @@ def _from_blocks(search: _Search, rows: Array, sums: Array) -> _core.Searched:
     return min(anew, again, key=lambda own: own.upper)
 
 
-def _rows_of_block(workload: Workload, size: int) -> Array:
-    """Return queries of a block of so many cells, shape (size, size), whose errors sum to those of all blocks."""
+def _rows_of_filters(workload: Workload, sizes: Sequence[int]) -> dict[int, Array]:
+    """Return queries of a block of each size, shape (size, size), whose errors sum to those of all blocks."""
     weights = _part_weights(workload) or [1.0]
     parts = workload.parts if isinstance(workload, Union) else (workload,)
     counted = sum(weight * part.core.answers_len for weight, part in zip(weights, parts, strict=True))
-    values, vectors = np.linalg.eigh(_core.block_gram(workload.core, weights, size).reshape(size, size) / counted)
-    return np.ascontiguousarray((np.sqrt(np.clip(values, 0.0, None)) * vectors).T)
+    grams: dict[int, Array] = {}
+    for size in sorted(sizes, reverse=True):
+        larger = next((own for own in grams if own % size == 0), None)
+        if larger is None:
+            grams[size] = _core.block_gram(workload.core, weights, size).reshape(size, size)
+        else:  # two or four in a row are one of the larger
+            grams[size] = np.einsum("aiaj->ij", grams[larger].reshape(larger // size, size, larger // size, size))
+    rows = {}
+    for size, gram in grams.items():
+        values, vectors = np.linalg.eigh(gram / counted)
+        rows[size] = np.ascontiguousarray((np.sqrt(np.clip(values, 0.0, None)) * vectors).T)
+    return rows
 
 
 def _repeated(sums: Array, cells: int) -> Array:

@@ -6,6 +6,7 @@
 
 use super::Polytope;
 use super::gauge::dot;
+use crate::order::by_key;
 
 /// Smaller pivots are not taken.
 const LEAST_PIVOT: f64 = 1e-10;
@@ -60,15 +61,14 @@ impl<'a> Simplex<'a> {
         let column = self.polytope.scaled_column(j);
         let direction = multiply(&self.inverse, &column);
         // Along w − λ·sign·direction the weight i vanishes at λ_i = w_i/(sign·direction_i).
-        let mut breaks: Vec<(f64, usize)> = (0..self.basis.len())
-            .filter(|i| self.signs[*i] * sign * direction[*i] > LEAST_PIVOT)
-            .map(|i| ((self.weights[i] / (sign * direction[i])).max(0.0), i))
-            .collect();
-        breaks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let length = |i: usize| (self.weights[i] / (sign * direction[i])).max(0.0);
+        let mut breaks: Vec<usize> =
+            (0..self.basis.len()).filter(|i| self.signs[*i] * sign * direction[*i] > LEAST_PIVOT).collect();
+        by_key(&mut breaks, &length);
         let mut slope = 1.0 - sign * dot(dual, &column);
         let mut leaving = None;
-        for (length, i) in breaks {
-            leaving = Some((length, i));
+        for i in breaks {
+            leaving = Some((length(i), i));
             slope += 2.0 * direction[i].abs();
             if slope >= 0.0 {
                 break;

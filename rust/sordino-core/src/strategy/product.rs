@@ -17,6 +17,7 @@ use super::weighted_tree::{WEIGHT_BITS, WeightedTree};
 use super::{Encoded, Encoding, Geometry, Input, Run, Strategy, floats, not_in_row_space, table};
 use crate::door::NoiseLaw;
 use crate::error::Error;
+use crate::order::by_key;
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, along, outer};
@@ -340,7 +341,7 @@ impl Product {
     /// behind them.
     fn stages(&self, max_abs: u64) -> Result<(Vec<Stage<'_>>, Encoding), Error> {
         let mut order: Vec<usize> = (0..self.axes.len()).rev().collect();
-        order.sort_by_key(|k| self.axes[*k].rank()); // stable: those of a rank from the last to the first
+        by_key(&mut order, &|k| f64::from(self.axes[k].rank() as u8)); // those of a rank from the last to the first
         let mut sizes: Vec<usize> = self.axes.iter().map(Axis::cells).collect();
         let mut stages = Vec::new();
         let mut encoding = Encoding::Exact { max_abs };

@@ -12,7 +12,10 @@ use crate::parallel::{collected, fill, in_pieces};
 use crate::unit::Unit;
 use crate::upper::Upper;
 use crate::workload::{Workload, each};
-use rayon::prelude::*;
+use std::ops::Range;
+
+/// Lags of taps that are gone through at once.
+const LAGS: usize = 8;
 
 /// A filter: tap `h[t − j + center]` of cell j in answer t.
 #[derive(Debug, Clone, Copy)]
@@ -48,45 +51,26 @@ impl<'a> Taps<'a> {
     }
 
     /// Adds to `gram` that of the answers from `skipped` on and each block, summed over the blocks.
+    ///
+    /// Cells i and i + lag of a block at kb are both asked for by the taps `h[u] h[u + lag]` before `n + c − lag − i − kb` and not
+    /// before that with `skipped` for n, as long as cell i + lag is one of the n.
     fn add_gram(&self, block: usize, skipped: usize, weight: f64, gram: &mut [f64]) {
-        let (n, skipped) = (self.len as isize, skipped as isize);
-        let taps = self.kernel.len() as isize;
+        let (n, center, first) = (self.len as isize, self.center as isize, (skipped + self.center) as isize);
         let kernel = self.surrounded(block);
-        let rows: Vec<Vec<f64>> = (0..block)
-            .into_par_iter()
-            .map(|lag| {
-                // Sums of h[u] h[u + lag] over u before each.
-                let mut before = vec![0.0];
-                before.extend(self.kernel.iter().zip(&kernel[block + lag..]).scan(0.0, |sum, (a, b)| {
-                    *sum += a * b;
-                    Some(*sum)
-                }));
-                let all = before[taps as usize];
-                let mut sums = vec![0.0; block - lag];
-                for earliest in (lag..self.len).step_by(block) {
-                    let sums = &mut sums[..(block - lag).min(self.len - earliest)];
-                    let count = sums.len() as isize;
-                    // The taps that the first of these cells is asked for by; the next ones by those before.
-                    let place = self.center as isize - earliest as isize;
-                    let (first, end) = (place + skipped, place + n);
-                    // All taps, from every one of these cells; on a ring once around.
-                    if self.circular || (first <= 0 && end - count >= taps) {
-                        for sum in sums {
-                            *sum += all;
-                        }
-                    } else if first <= 0 && end <= taps {
-                        let before = &before[(end + 1 - count) as usize..=end as usize];
-                        sums.iter_mut().zip(before.iter().rev()).for_each(|(sum, before)| *sum += before);
-                    } else {
-                        let at = |place: isize| before[place.clamp(0, taps) as usize];
-                        sums.iter_mut().zip(0..).for_each(|(sum, i)| *sum += at(end - i) - at(first - i));
-                    }
-                }
-                sums
-            })
-            .collect();
-        for (lag, row) in rows.into_iter().enumerate() {
-            for (i, value) in row.into_iter().enumerate() {
+        let groups = collected(block.div_ceil(LAGS), &|group| {
+            let lags = group * LAGS..block.min((group + 1) * LAGS);
+            if self.circular {
+                return lags.flat_map(|lag| self.all_taps(&kernel, block, lag)).collect();
+            }
+            let mut sums = self.counted(&kernel, block, lags.clone(), n + center, center);
+            if first > 0 {
+                let before = self.counted(&kernel, block, lags, first, first - n);
+                sums.iter_mut().zip(before).for_each(|(sum, before)| *sum -= before);
+            }
+            sums
+        });
+        for (lag, row) in groups.concat().chunks_exact(block).enumerate() {
+            for (i, value) in row[..block - lag].iter().enumerate() {
                 let j = i + lag;
                 gram[i * block + j] += weight * value;
                 if lag > 0 {
@@ -94,6 +78,58 @@ impl<'a> Taps<'a> {
                 }
             }
         }
+    }
+
+    /// Sums of `h[u] h[u + lag]` over u below an end.
+    fn product(&self, kernel: &[f64], end: usize, from: usize) -> f64 {
+        self.kernel.iter().zip(&kernel[from..]).take(end).map(|(h, later)| h * later).sum()
+    }
+
+    /// On a ring all taps, for every block that has cell i + lag.
+    fn all_taps(&self, kernel: &[f64], block: usize, lag: usize) -> Vec<f64> {
+        let all = self.product(kernel, self.len, block + lag);
+        (0..block).map(|i| all * self.len.saturating_sub(lag + i).div_ceil(block) as f64).collect()
+    }
+
+    /// `Σ_u h[u] h[u + lag] ⌈(end − lag − i − max(u, least))/block⌉` of all that are positive, for every lag and i below `block`.
+    ///
+    /// With `end − lag − u = a·block + r` that is a, and one more for i below r.
+    fn counted(&self, kernel: &[f64], block: usize, lags: Range<usize>, end: isize, least: isize) -> Vec<f64> {
+        let (taps, size, start) = (self.kernel.len() as isize, block as isize, least.max(0));
+        // Of every remainder, the largest first, and behind them the same times a.
+        let mut sums = vec![0.0; 2 * block * lags.len()];
+        let lasts = || lags.clone().map(|lag| (block + lag, end - lag as isize));
+        for a in ((end - lags.end as isize - taps) / size).max(0)..=(end - start).max(-1) / size {
+            for ((shift, last), own) in lasts().zip(sums.chunks_exact_mut(2 * block)) {
+                let low = last - (a + 1) * size + 1;
+                let (from, to) = (low.max(start), (low + size).min(taps));
+                if from < to {
+                    let (first, len) = (from as usize, (to - from) as usize);
+                    let (alone, times) = own[(from - low) as usize..].split_at_mut(block);
+                    let pairs = self.kernel[first..][..len].iter().zip(&kernel[shift + first..][..len]);
+                    for ((alone, times), (h, later)) in alone.iter_mut().zip(times).zip(pairs) {
+                        *alone += h * later;
+                        *times += a as f64 * (h * later);
+                    }
+                }
+            }
+        }
+        let mut all = Vec::with_capacity(block * lags.len());
+        for ((shift, last), own) in lasts().zip(sums.chunks_exact_mut(2 * block)) {
+            let behind = last - start;
+            if start > 0 && behind > 0 {
+                let (place, product) = ((behind % size) as usize, self.product(kernel, start as usize, shift));
+                own[block - 1 - place] += product;
+                own[2 * block - 1 - place] += (behind / size) as f64 * product;
+            }
+            // From the first cell, for which all remainders but the least are large enough, to the last.
+            let mut sum: f64 = own.iter().sum();
+            all.extend(own[..block].iter().rev().map(|alone| {
+                sum -= alone;
+                sum
+            }));
+        }
+        all
     }
 }
 
@@ -432,19 +468,19 @@ mod tests {
 
     #[test]
     fn gram_matrices_of_blocks() {
-        for len in [4, 9, 12] {
+        for (len, block) in [(4, 4), (9, 1), (9, 4), (9, 9), (12, 3), (12, 4), (12, 11), (30, 9), (31, 17)] {
             for workload in workloads(len) {
                 let workload = workload.validated().unwrap();
                 let weights: Vec<f64> = (0..workload.parts().len()).map(|k| 1.0 + k as f64).collect();
-                let found = block_gram(&workload, &weights, 4).unwrap();
-                let mut known = vec![0.0; 16];
+                let found = block_gram(&workload, &weights, block).unwrap();
+                let mut known = vec![0.0; block * block];
                 for (part, weight) in workload.parts().iter().zip(&weights) {
                     for t in 0..part.answers_len() {
                         let mut row = part.row(t).unwrap();
-                        row.resize(len.next_multiple_of(4), 0.0);
-                        for own in row.chunks_exact(4) {
-                            for at in 0..16 {
-                                known[at] += weight * own[at / 4] * own[at % 4];
+                        row.resize(len.next_multiple_of(block), 0.0);
+                        for own in row.chunks_exact(block) {
+                            for at in 0..block * block {
+                                known[at] += weight * own[at / block] * own[at % block];
                             }
                         }
                     }
@@ -456,7 +492,7 @@ mod tests {
                 };
                 let most = workload.parts().iter().map(most).fold(1.0, f64::max);
                 for (got, known) in found.iter().zip(&known) {
-                    assert!((got - known).abs() < 1e-12 * most * most, "{workload:?}: {got} {known}");
+                    assert!((got - known).abs() < 1e-12 * most * most, "{workload:?} {block}: {got} {known}");
                 }
             }
         }

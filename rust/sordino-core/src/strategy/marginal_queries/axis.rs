@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, from_rows, product, pseudo_inverse, symmetric_eigen};
+use crate::order::by_key;
 use crate::strategy::factored::squares;
 use crate::strategy::fixed::Fixed;
 use crate::strategy::probe;
@@ -244,8 +245,8 @@ fn balance(row: &mut [i64], exact: &[f64], scale: f64) {
         let step = -left.signum();
         let mut order: Vec<usize> = (0..row.len()).collect();
         // What ties but for rounding is taken in order, on every machine.
-        let gap = |j: usize, row: &[i64]| (step as f64 * (exact[j] * scale - row[j] as f64) * TIED).round() as i64;
-        order.sort_by_key(|j| -gap(*j, row));
+        let gap = |j: usize| (step as f64 * (exact[j] * scale - row[j] as f64) * TIED).round() as i64;
+        by_key(&mut order, &|j| -gap(j) as f64);
         let many = (left.unsigned_abs() as usize).min(row.len());
         for j in &order[..many] {
             row[*j] += step;
