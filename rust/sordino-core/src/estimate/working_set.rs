@@ -7,6 +7,7 @@
 use super::Columns;
 use super::constraint::Vertex;
 use crate::linear_algebra::{Matrix, solve_definite_columns, transposed_product_of_columns};
+use crate::order::sorted_by_key;
 
 /// Ridge of the corrective step, relative to the mean diagonal entry: columns may be dependent.
 const RIDGE: f64 = 1e-12;
@@ -192,8 +193,8 @@ impl<'a> WorkingSet<'a> {
     /// `x`, by column.
     pub(super) fn weights(&self) -> Vec<(usize, f64)> {
         let signed = |(vertex, x): (&Vertex, &f64)| vertex.signed().map(|(j, sign)| (j, sign * x));
-        let mut pairs: Vec<(usize, f64)> = self.vertices.iter().zip(&self.weights).filter_map(signed).collect();
-        pairs.sort_by_key(|(j, _)| *j);
+        let pairs = self.vertices.iter().zip(&self.weights).filter_map(signed).collect();
+        let mut pairs: Vec<(usize, f64)> = sorted_by_key(pairs, |(j, _)| *j as f64);
         pairs.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
             if same {

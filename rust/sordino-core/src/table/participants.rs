@@ -1,6 +1,6 @@
 //! Which steps of a stream a user's records count in: a rule that sees this user's past alone.
 
-use super::reader::{Reader, write_counted};
+use super::reader::{Reader, write_users};
 use super::users::{Kind, Name, Names, Spread, Users};
 use crate::error::Error;
 use crate::interrupt::poll;
@@ -104,14 +104,9 @@ impl Participants {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.push(Kind::to_byte(self.kind));
-        let mut users: Vec<(Vec<u8>, Taken)> =
-            self.taken.iter().enumerate().map(|(user, taken)| (self.names.whole(user).to_bytes(), *taken)).collect();
-        users.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        for (name, Taken { count, last }) in users {
-            write_counted(&name, &mut out);
-            out.extend_from_slice(&count.to_le_bytes());
-            out.extend_from_slice(&last.to_le_bytes());
-        }
+        let state = |Taken { count, last }: &Taken| [count.to_le_bytes(), last.to_le_bytes()].concat();
+        let users = self.taken.iter().enumerate();
+        write_users(users.map(|(user, taken)| (self.names.whole(user).to_bytes(), state(taken))).collect(), &mut out);
         out
     }
 

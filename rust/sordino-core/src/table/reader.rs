@@ -1,5 +1,7 @@
 //! States as bytes.
 
+use rayon::prelude::*;
+
 /// What is left of a state's bytes.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -25,8 +27,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes how many bytes there are, and the bytes.
-pub(super) fn write_counted(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
+/// Writes users and their states in the order of their names, before each how many bytes it has.
+pub(super) fn write_users(mut users: Vec<(Vec<u8>, Vec<u8>)>, out: &mut Vec<u8>) {
+    users.par_sort_unstable();
+    for (name, state) in users {
+        out.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        out.extend_from_slice(&name);
+        out.extend_from_slice(&state);
+    }
 }

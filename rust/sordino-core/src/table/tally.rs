@@ -2,7 +2,7 @@
 
 use super::amount::{Amount, Count, Sum};
 use super::part::{Part, cell_bits};
-use super::reader::{Reader, write_counted};
+use super::reader::{Reader, write_users};
 use super::rule::{Rule, Seed};
 use super::users::{Kind, Name, Spread, Users, tag_of};
 use crate::error::Error;
@@ -156,11 +156,7 @@ impl Tally {
                 users.push((name, state));
             });
         });
-        users.par_sort_unstable();
-        for (name, state) in users {
-            write_counted(&name, &mut out);
-            out.extend_from_slice(&state);
-        }
+        write_users(users, &mut out);
         Ok(out)
     }
 

@@ -24,6 +24,7 @@ use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::linear_algebra::{dot, to_rows};
+use crate::order::by_key;
 use crate::parallel::pieces;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -509,14 +510,14 @@ fn slices(axes: &[[Vec<f64>; 2]]) -> Vec<[&[f64]; 2]> {
 
 /// The pairs that no other exceeds in both: the largest sum with weights that are not negative is among them.
 fn not_exceeded([means, rests]: [&[f64]; 2]) -> [Vec<f64>; 2] {
-    let mut pairs: Vec<(f64, f64)> = means.iter().copied().zip(rests.iter().copied()).collect();
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)));
+    let mut places: Vec<usize> = (0..means.len()).collect();
+    by_key(&mut places, &|k| -rests[k]);
+    by_key(&mut places, &|k| -means[k]);
     let mut most = f64::NEG_INFINITY;
-    pairs.retain(|(_, rest)| {
-        let kept = *rest > most;
-        most = most.max(*rest);
+    places.retain(|k| {
+        let kept = rests[*k] > most;
+        most = most.max(rests[*k]);
         kept
     });
-    let (means, rests) = pairs.into_iter().unzip();
-    [means, rests]
+    [means, rests].map(|own| places.iter().map(|k| own[*k]).collect())
 }
