@@ -13,6 +13,7 @@ from sordino._support.nested_groups import nested_groups
 from sordino._support.private_numbers import array_of
 from sordino.errors import InvalidParameterError, ShapeError
 from sordino.workloads.base import MAX_LENGTH, Array, Spec, Workload, pieces_of, weights_of
+from sordino.workloads.histogram import Histogram
 
 __all__ = ["GroupBy"]
 
@@ -139,8 +140,11 @@ class GroupBy(Workload):
         ends = np.concatenate(starts)
         return _core.Workload.sparse(len(ends) - 1, cells, ends, np.concatenate(indices), np.concatenate(entries))
 
-    def _on_cells(self, cells: NDArray[np.int64]) -> "GroupBy":
-        return GroupBy(self.labels[:, cells], self.weights)
+    def _on_cells(self, cells: NDArray[np.int64]) -> Workload:
+        labels = self.labels[:, cells]
+        if self.weights == (1.0,) and np.array_equal(labels[0], np.arange(len(cells))):
+            return Histogram(len(cells))
+        return GroupBy(labels, self.weights)
 
     def spec(self) -> Spec:
         """Return the constructor's arguments."""

@@ -43,6 +43,7 @@ UNIONS = {
         | Intervals([0], [2 * k - 1], 4 * k)
     ),
     "line with a gap": lambda k: Intervals([0, 4 * k], [k - 1, 5 * k - 1], 7 * k) | months(7 * k, 2 * k, 4 * k),
+    "groups of one cell each": lambda k: months(6 * k, k) | all_ranges(6, k),
     "a union in a union": lambda k: so.workloads.Union([days(4, k) | total(4 * k), 2.0 * months(4 * k, 2 * k)]),
     "products": lambda k: (
         2.0 * so.Kronecker([days(5, k), so.Histogram(3)]) | so.Kronecker([total(5 * k), so.AllRanges(3)])
@@ -142,6 +143,18 @@ def test_cells_that_are_alike_cost_nothing(union, privacy):
     release = fine.release(x)
     truth = fine.workload.core.apply(x.reshape(-1).astype(float))
     assert (np.abs(release.values.reshape(-1) - truth) <= 11.0 * release.stderr.reshape(-1)).all()
+
+
+@pytest.mark.parametrize("privacy", [GAUSSIAN, PURE], ids=str)
+def test_long_lines_of_groups_beside_intervals_have_their_closed_form(privacy):
+    """Groups that are merged to one cell each are cells, which trees and roots go with."""
+    first, last = np.sort(np.random.default_rng(2).integers(0, 5000, (50_000, 2)), axis=1).T
+    workload = Intervals(8 * first, 8 * last + 7, 40_000) | months(40_000, 8)
+    plan = so.plan(workload, privacy)
+    assert plan.mechanism in {"balanced-gaussian", "weighted-tree-laplace"}
+    x = np.random.default_rng(0).integers(0, 5, 40_000)
+    release = plan.release(x)
+    assert (np.abs(release.values - workload.core.apply(x.astype(float))) <= 11.0 * release.stderr).all()
 
 
 def test_sums_are_of_whole_merged_cells():

@@ -164,7 +164,8 @@ class Mechanism(Entry):
             return isinstance(workload, made_for) or (self.name == "fourier-gaussian" and _have_one_ring(workload))
         match self.strategy:
             case "weighted-tree":
-                return of_ranges(workload) or _has_trees(workload) or isinstance(workload, MarginalQueries)
+                merged = workload.merged
+                return of_ranges(merged) or _has_trees(merged) or isinstance(workload, MarginalQueries)
             case "residual":
                 return along_attributes(workload) is not None
             case "laminar":
@@ -230,7 +231,8 @@ def is_total(workload: Workload) -> bool:
 
 def _has_line(union: Union) -> bool:
     """Return whether ranges or running sums are asked with cells, or of many cells with a few other queries."""
-    cells = union.merged.core.input_len or 0
+    union = union.merged
+    cells = union.core.input_len or 0
     lines = {type(part) for part in union.parts if isinstance(part, AllRanges | RunningSum | Intervals)}
     others = [part for part in union.parts if not isinstance(part, AllRanges | RunningSum | Intervals | Histogram)]
     if len(lines) == 1 and Intervals not in lines and not others:

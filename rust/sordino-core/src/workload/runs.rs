@@ -55,6 +55,14 @@ impl Runs {
                     }
                     starts.push(indices.len());
                 }
+                // Groups of one run each are the cells themselves.
+                let cells = starts.len() == columns + 1 && starts.iter().enumerate().all(|(row, start)| row == *start);
+                if cells
+                    && indices.iter().enumerate().all(|(row, cell)| row == *cell as usize)
+                    && entries.iter().all(|v| *v == 1.0)
+                {
+                    return Workload::Histogram { len: columns };
+                }
                 Workload::Sparse { rows: *rows, columns, starts, indices, entries }
             }
             Workload::Matrix { rows, columns: len, entries } => {
