@@ -252,6 +252,11 @@ def _whole_hours(cells: int) -> Workload:
     return Intervals(16 * hours.first, 16 * hours.last + 15, cells)
 
 
+def _hours_beside_totals(cells: int) -> Workload:
+    n = cells // 4
+    return _by(_whole_hours(n), so.Histogram(4)) | _by(so.GroupBy([[0] * n]), so.AllRanges(4))
+
+
 def _short_intervals(cells: int) -> Workload:
     rng = _rng()
     first = rng.integers(0, cells, 4 * cells)
@@ -452,6 +457,7 @@ CATALOGUE: tuple[Series, ...] = (
         ("boxes and ranges of either axis", partial(_both_and_margins, so.AllRanges), _UNION),
         ("prefixes of both axes and of either", partial(_both_and_margins, so.RunningSum), _UNION),
         ("ranges by group and of either axis", _ranges_of_groups, _UNION),
+        ("whole hours x 4 cells, totals x ranges", _hours_beside_totals, _UNION),
     ),
     *_family(
         "unions",

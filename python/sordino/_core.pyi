@@ -58,6 +58,7 @@ __all__ = [
     "gaussian_noise",
     "in_phase",
     "isotonic",
+    "joined_prefixes",
     "joint_errors",
     "keep_keys",
     "key_columns",
@@ -1020,6 +1021,9 @@ def root_diagonal(workload: Workload, weights: list[float] | None = None) -> NDA
 
 def in_phase(workload: Workload, weights: list[float]) -> tuple[float, float, float]:
     """`Σ_j s_j`, `Σ_j s_j²` and `(Σ_k |λ_k|^(2/3))^(3/2)/L` of filters of one series, with the weights of parts."""
+
+def joined_prefixes(workload: Workload) -> float:
+    """A lower bound on the sum of the singular values of intervals, 0 where many have an end in common."""
 
 def block_gram(workload: Workload, weights: list[float], block: int) -> NDArray[np.float64]: ...
 def joint_errors(

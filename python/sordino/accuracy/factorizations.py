@@ -358,8 +358,8 @@ def certify(
     Raises:
         PlanFileError: The weights do not fit the workload.
     """
-    cells = math.prod(map(len, cell_weights)) if changes is None else changes.shape[-1]
-    if cells != workload.core.input_len:
+    cells = (math.prod(map(len, cell_weights)),) if changes is None else changes.shape[1:]
+    if cells != (workload.core.input_len,):
         workload = workload.merged
     factors = kronecker_factors(workload) if len(cell_weights) > 1 else (workload,)
     if len(factors) != len(cell_weights) or (objective == "max" and len(factors) != len(query_weights)):

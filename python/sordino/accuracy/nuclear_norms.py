@@ -110,6 +110,14 @@ def singular_mean(workload: Workload) -> tuple[float, str]:
             return _NO_BOUND
 
 
+def _intervals_mean(workload: Intervals) -> tuple[float, str]:
+    """Return the value of many intervals, from below by the root of all ranges."""
+    asked = len(workload.first) if workload.weights is None else float(workload.weights.sum())
+    least = _core.joined_prefixes(workload.core) / math.sqrt(asked * workload.length)
+    # Sums of kernels of a million terms, and of their products with weights of both signs.
+    return (least * (1.0 - 1e-9), "SVD bound (dual)") if least > 0.0 else _NO_BOUND
+
+
 def _line_mean(workload: AllRanges | RunningSum) -> float:
     """Return the value of ranges or running sums: their singular values are half cosecants."""
     if isinstance(workload, AllRanges):
@@ -164,6 +172,8 @@ def _condensed_mean(workload: Workload) -> tuple[float, str]:
     if large and not is_short(workload):
         if isinstance(workload, Union) and (mean := products_mean(workload)) > 0.0:
             return mean * SAFE, "SVD bound"
+        if isinstance(workload, Intervals):
+            return _intervals_mean(workload)
         asked = along_attributes(workload)
         mean = 0.0 if asked is None else chain_mean(asked)
         return (mean * SAFE, "chain bound") if mean > 0.0 else _NO_BOUND

@@ -57,8 +57,8 @@ mod _core {
     #[pymodule_export]
     use crate::optimize::{
         Searched, balanced_root, balanced_rows, condensed, decay_bound, dense, dense_strategy, in_phase,
-        minimum_ellipsoid, optimize_strategy, p_identity, p_identity_of_line, prefix_bound, root_diagonal,
-        several_strategy,
+        joined_prefixes, minimum_ellipsoid, optimize_strategy, p_identity, p_identity_of_line, prefix_bound,
+        root_diagonal, several_strategy,
     };
     #[pymodule_export]
     use crate::path_tree::{GrownTree, PathDoor};

@@ -316,6 +316,13 @@ pub(crate) fn decay_bound(py: Python<'_>, steps: usize, decay: f64) -> Result<f6
     detached(py, || optimize::decay_bound(steps, decay)).map_err(PyError::from)
 }
 
+/// A lower bound on the sum of the singular values of intervals.
+#[pyfunction]
+pub(crate) fn joined_prefixes(py: Python<'_>, workload: PyRef<'_, Workload>) -> Result<f64, PyError> {
+    let workload = &workload.0;
+    detached(py, || optimize::joined_prefixes(workload)).map_err(PyError::from)
+}
+
 /// The matrix of the queries.
 #[pyfunction]
 pub(crate) fn dense(py: Python<'_>, workload: PyRef<'_, Workload>) -> PyResult<Py<PyArray2<f64>>> {

@@ -71,6 +71,7 @@ __all__ = [
     "WRITTEN",
     "Mechanism",
     "has_root_along",
+    "is_laminar",
     "is_measured_as_it_is",
     "is_total",
     "of_filters",
@@ -169,7 +170,7 @@ class Mechanism(Entry):
             case "residual":
                 return along_attributes(workload) is not None
             case "laminar":
-                return _is_laminar(workload)
+                return is_laminar(workload)
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
             case "split":
@@ -248,14 +249,14 @@ def _has_trees(workload: Workload) -> bool:
     if not isinstance(workload, Kronecker):
         return False
     others = [factor for factor in workload.factors if type(factor) is not Histogram]
-    return bool(others) and all(of_ranges(factor) or _is_laminar(factor) for factor in others)
+    return bool(others) and all(of_ranges(factor) or is_laminar(factor) for factor in others)
 
 
-def _is_laminar(workload: Workload) -> bool:
+def is_laminar(workload: Workload) -> bool:
     """Return whether all queries may be sums over nested groups; of matrices the core finds out."""
     if isinstance(workload, Union):
         parts = [part for part in workload.parts if type(part) is not Histogram]
-        return bool(parts) and all(map(_is_laminar, parts))
+        return bool(parts) and all(map(is_laminar, parts))
     return isinstance(workload, Matrix | Intervals) or (isinstance(workload, GroupBy) and workload.nested)
 
 

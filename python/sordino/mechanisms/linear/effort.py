@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sordino._support.nested_groups import nested_groups
 from sordino.accuracy.factorizations import (
     MOST_ELIMINATED,
     eliminated_rows,
@@ -16,6 +17,7 @@ from sordino.mechanisms.linear.catalogue import (
     MOST_ROOTS,
     WRITTEN,
     has_root_along,
+    is_laminar,
     is_measured_as_it_is,
     of_filters,
     of_ranges,
@@ -56,7 +58,10 @@ def affords(request: "Request", law: str, strategy: str = "optimal") -> bool:
     """Whether a search is quick enough to be made unasked; the balanced root is, where the optimum is not."""
     if request.effort != "optimize":
         return False
-    workload = request.workload.merged
+    # Of nested groups closed forms are as good.
+    asked = request.workload
+    nested = isinstance(asked, Union) and is_laminar(asked) and nested_groups(asked) is not None
+    workload = asked if nested else asked.merged
     products, cells = along_axes(workload), workload.core.input_len or 0
     if strategy == "balanced" and products is not None and products.together and cells > WRITTEN:
         return _quick_along_axes(products, cells, law)

@@ -634,10 +634,12 @@ def _queries(workload: Workload, most_uneven: float) -> list[Array]:
     if workload.core.answers_len > _FEW_SUMS or (workload.core.input_len or 0) > WRITTEN:
         return []
     weights, rows = workload.answer_weights(), np.abs(dense(workload))
-    largest = rows.max(axis=1, keepdims=True)
-    counted = largest[:, 0] ** 2 * (1.0 if weights is None else weights)
-    sums, places = np.unique(rows[counted > 0.0] / largest[counted > 0.0], axis=0, return_inverse=True)
-    counted = np.bincount(places.reshape(-1), weights=counted[counted > 0.0])
+    largest = rows.max(axis=1)
+    with np.errstate(under="ignore"):
+        counted = np.square(largest / largest.max()) * (1.0 if weights is None else weights / weights.max())
+    asked = counted > 0.0
+    sums, places = np.unique(rows[asked] / largest[asked, None], axis=0, return_inverse=True)
+    counted = np.bincount(places.reshape(-1), weights=counted[asked])
     several = (sums > 0.0).sum(axis=1) > 1
     if not several.any():
         return []
