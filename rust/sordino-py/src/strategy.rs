@@ -157,6 +157,14 @@ impl Strategy {
         Ok(Self::of(core, &workload))
     }
 
+    /// One of the merged cells of a workload, for all of its cells.
+    #[staticmethod]
+    fn of_merged_cells(py: Python<'_>, workload: PyRef<'_, Workload>, merged: PyRef<'_, Self>) -> PyResult<Self> {
+        let (core, inner) = (&workload.0, Arc::clone(&merged.core));
+        let core = detached(py, || strategy::of_merged_cells(core, inner)).map_err(PyError::from)?;
+        Ok(Self::of(core, &workload))
+    }
+
     /// Nested groups and cells along the axes of a product, Gaussian noise, for all that a unit may change.
     #[staticmethod]
     fn nested_product(py: Python<'_>, workload: PyRef<'_, Workload>, unit: UnitParts) -> PyResult<Self> {

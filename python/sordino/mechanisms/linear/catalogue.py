@@ -46,6 +46,7 @@ from types import UnionType
 
 from sordino.mechanisms.catalogue import Entry
 from sordino.privacy.guarantees import ApproxDP, Privacy
+from sordino.privacy.units import Unit
 from sordino.workloads import (
     AllRanges,
     Filter,
@@ -77,6 +78,7 @@ __all__ = [
     "of_filters",
     "of_ranges",
     "parts_apart",
+    "parts_of",
 ]
 
 WRITTEN = 1024
@@ -218,6 +220,11 @@ def parts_apart(workload: Workload) -> Union | None:
     if len(apart) == 1:
         return None
     return union if len(apart) == len(parts) else Union(*zip(*apart, strict=True))
+
+
+def parts_of(workload: Workload, unit: Unit) -> Union | None:
+    """Return the same of the cells that all parts together tell apart, unless a unit changes several cells at once."""
+    return parts_apart(workload.merged if unit.changes is None else workload)
 
 
 def is_measured_as_it_is(workload: Workload) -> bool:

@@ -13,7 +13,7 @@ from sordino.errors import InvalidParameterError, PlanFileError, UnsupportedMech
 from sordino.mechanisms.catalogue import named, recorded
 from sordino.mechanisms.family import Column, Family, Shown, none_serves
 from sordino.mechanisms.fits import USUAL_CELLS, Request, fit_all, least_error
-from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism, parts_apart
+from sordino.mechanisms.linear.catalogue import MECHANISMS, WRITTEN, Mechanism, parts_of
 from sordino.mechanisms.linear.compression import compression_within
 from sordino.mechanisms.linear.effort import affords, improves
 from sordino.mechanisms.linear.fit import LinearFit, least_gaussian_error
@@ -190,7 +190,7 @@ class _Linear(Family):
             raise PlanFileError("the plan's mechanism and what it measures do not belong together")
         found = None if stored is None else Factorization.from_json(stored, request.workload, request.unit)
         measured = record.get("parts", [])
-        apart = parts_apart(request.workload) if mechanism.strategy == "split" else None
+        apart = parts_of(request.workload, request.unit) if mechanism.strategy == "split" else None
         of = () if apart is None else apart.parts
         if len(measured) != len(of):
             raise PlanFileError("the plan's mechanism and its parts do not belong together")

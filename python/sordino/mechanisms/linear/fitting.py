@@ -17,7 +17,7 @@ from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import USUAL_CELLS, Domain, Request, choose_domain
 from sordino.mechanisms.linear.along_axes import along_axes
 from sordino.mechanisms.linear.attributes import by_attributes
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_apart
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_of
 from sordino.mechanisms.linear.common_noise import common_noise
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.measurement import Part, door_of
@@ -218,7 +218,8 @@ def _split(request: Request, law: Law, parts: tuple[Part, ...]) -> _core.Strateg
     Raises:
         UnsupportedMechanismError: They are not those of the parts.
     """
-    workload, known = parts_apart(request.workload), {m.name: m for m in MECHANISMS if m.law == law}
+    workload = parts_of(request.workload, request.unit)
+    known = {m.name: m for m in MECHANISMS if m.law == law}
     if workload is None or len(parts) != len(workload.parts):
         raise UnsupportedMechanismError("'split' measures the parts of a union")
     strategies, weights = [], []
@@ -230,16 +231,18 @@ def _split(request: Request, law: Law, parts: tuple[Part, ...]) -> _core.Strateg
             raise UnsupportedMechanismError("a part of a union and what it measures do not belong together")
         if chosen.branching not in mechanism.branchings(part):
             raise UnsupportedMechanismError("a part of a union has an option that its mechanism does not take")
-        own = replace(request, workload=part, constraint=None)
-        _check_served(own, mechanism)
+        asked = replace(request, workload=part, constraint=None)
+        _check_served(asked, mechanism)
         if found is None:
-            strategies.append(_closed_form(own, mechanism, chosen.branching))
+            strategies.append(_closed_form(asked, mechanism, chosen.branching))
         else:
-            _check_factorization(own, mechanism, found)
+            _check_factorization(asked, mechanism, found)
             strategies.append(found.build(part))
         inner = part.answer_weights()
         weights.append(weight * (1.0 if inner is None else float(inner.mean())))
-    return _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)
+    own = _core.Strategy.split(workload.core, strategies, weights, request.unit.relation(), request.objective)
+    whole = request.workload.core
+    return own if workload.core.input_len == whole.input_len else _core.Strategy.of_merged_cells(whole, own)
 
 
 def _lost(

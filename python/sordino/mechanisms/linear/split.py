@@ -8,7 +8,7 @@ from sordino.errors import UnsupportedMechanismError
 from sordino.mechanisms.catalogue import Law
 from sordino.mechanisms.fits import Request, fit_all
 from sordino.mechanisms.linear.along_axes import along_axes
-from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_apart
+from sordino.mechanisms.linear.catalogue import MECHANISMS, Mechanism, parts_of
 from sordino.mechanisms.linear.effort import affords
 from sordino.mechanisms.linear.fit import LinearFit
 from sordino.mechanisms.linear.fitting import with_best_branching
@@ -29,7 +29,7 @@ def choose_parts(request: Request, law: Law) -> tuple[Part, ...]:
     Raises:
         UnsupportedMechanismError: The workload has no parts, or a part has no strategy of its own.
     """
-    workload = parts_apart(request.workload)
+    workload = parts_of(request.workload, request.unit)
     if workload is None:
         raise UnsupportedMechanismError("parts are those of a union")
     products = along_axes(request.workload.merged)

@@ -25,6 +25,17 @@ pub(super) fn on_merged_cells(
     }
 }
 
+/// The strategy of all cells of a workload, by one of its merged cells.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] if it tells all cells apart; [`Error::Shape`] if the strategy is of other cells.
+pub fn of_merged_cells(workload: &Workload, inner: Arc<dyn Strategy>) -> Result<Box<dyn Strategy>, Error> {
+    let merged = Merging::of(workload).ok_or_else(|| Error::invalid("workload", "tells all of its cells apart"))?;
+    let cells = inner.transposed(&vec![0.0; inner.measured_len()]).map_or(0, |cells| cells.len());
+    Error::check_len("cells", merged.0.sizes.len(), cells)?;
+    Ok(merged.0.around(inner))
+}
+
 /// Which cells are one.
 #[derive(Debug, Clone)]
 pub(super) struct Merging {

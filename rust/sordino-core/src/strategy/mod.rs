@@ -58,7 +58,7 @@ pub use joint::{joint, joint_errors};
 pub use keyed_sketch::keyed_sketch;
 pub use laminar::NestedGroups;
 pub use marginal_queries::{Rows, marginal_queries};
-pub use merged::distinct_cells;
+pub use merged::{distinct_cells, of_merged_cells};
 pub use p_identity::p_identity;
 pub use points::PointSummary;
 pub use product::{nested_product, p_identity_product};
