@@ -294,6 +294,10 @@ impl Strategy for Merged {
     fn weights(&self, row: &[f64]) -> Result<Vec<f64>, Error> {
         self.inner.weights(&self.merged_row(row)?)
     }
+
+    fn answer_weights(&self, answer: usize, row: &[f64]) -> Result<Vec<f64>, Error> {
+        self.inner.answer_weights(answer, &self.merged_row(row)?)
+    }
 }
 
 #[cfg(test)]
