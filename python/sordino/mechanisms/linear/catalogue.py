@@ -77,7 +77,6 @@ __all__ = [
     "is_total",
     "of_filters",
     "of_ranges",
-    "parts_apart",
     "parts_of",
 ]
 
@@ -176,7 +175,7 @@ class Mechanism(Entry):
             case "square-root":
                 return isinstance(workload, Filter) and workload.boundary in {"causal", "valid"}
             case "split":
-                return parts_apart(workload) is not None
+                return _parts_apart(workload) is not None
             case "compressive":
                 return not isinstance(workload, SortedHistogram)
             case "output":
@@ -211,7 +210,7 @@ def has_root_along(factor: Workload) -> bool:
     return is_measured_as_it_is(factor) or _has_root(factor, within=True)
 
 
-def parts_apart(workload: Workload) -> Union | None:
+def _parts_apart(workload: Workload) -> Union | None:
     """Return the same answers as a union whose parts are measured each for itself, of levels of groups nested ones."""
     union = workload if isinstance(workload, Union) else None
     parts, weights = ((workload,), (1.0,)) if union is None else (union.parts, union.weights)
@@ -224,7 +223,7 @@ def parts_apart(workload: Workload) -> Union | None:
 
 def parts_of(workload: Workload, unit: Unit) -> Union | None:
     """Return the same of the cells that all parts together tell apart, unless a unit changes several cells at once."""
-    return parts_apart(workload.merged if unit.changes is None else workload)
+    return _parts_apart(workload.merged if unit.changes is None else workload)
 
 
 def is_measured_as_it_is(workload: Workload) -> bool:

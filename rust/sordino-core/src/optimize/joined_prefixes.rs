@@ -7,6 +7,7 @@
 //! prefixes, `Q_ef = κ(e − f) + κ(e + f + 1)`, `κ(d) = (n + 1)^{-3/2}/2 · Σ_{k=1}^n cos(πkd/(n + 1))/sin(πk/(2n + 2))`.
 
 use crate::error::Error;
+use crate::interrupt::poll;
 use crate::parallel::collected;
 use crate::transform::fourier::RealFourier;
 use crate::workload::{Workload, intervals};
@@ -20,7 +21,7 @@ const PREFIXES: usize = 1 << 10;
 /// many have an end in common.
 ///
 /// # Errors
-/// [`Error::Unsupported`] of other queries.
+/// [`Error::Unsupported`] of other queries; [`Error::Interrupted`].
 pub fn joined_prefixes(workload: &Workload) -> Result<f64, Error> {
     let Workload::Intervals { len, ends, weights } = workload else {
         return Err(Error::Unsupported("prefixes are joined by intervals".into()));
@@ -62,6 +63,7 @@ pub fn joined_prefixes(workload: &Workload) -> Result<f64, Error> {
         kernel[e.abs_diff(f) as usize] + kernel[((e + f + 1) as usize).min(2 * count - (e + f + 1) as usize)]
     };
     let forms = collected(count.div_ceil(PREFIXES), &|piece| {
+        poll()?;
         let (mut of_one, mut of_two) = (0.0, 0.0);
         for e in piece * PREFIXES..count.min((piece + 1) * PREFIXES) {
             let own = &row[starts[e]..starts[e + 1]];
@@ -70,8 +72,9 @@ pub fn joined_prefixes(workload: &Workload) -> Result<f64, Error> {
                 of_two += weight * own.iter().map(|(g, other)| other * at(*f, *g)).sum::<f64>();
             }
         }
-        (of_one, of_two)
+        Ok((of_one, of_two))
     });
+    let forms = forms.into_iter().collect::<Result<Vec<(f64, f64)>, Error>>()?;
     let sum = |of: fn(&(f64, f64)) -> f64| forms.iter().map(of).sum::<f64>();
     // The kernel without its factor: a is that times the one sum, b that times the other over n + 1.
     let factor = 0.25 * (count as f64).powf(-1.5);
