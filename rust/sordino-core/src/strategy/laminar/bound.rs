@@ -8,7 +8,7 @@
 //! to the other, without both: where all children are alike it is the polar factor, and the bound is attained. Of a few children
 //! that are not alike the polar factor itself is taken once, at the best weights.
 
-use super::forest::{Forest, NONE};
+use super::forest::{Children, Forest};
 use crate::linear_algebra::{Matrix, thin_singular};
 use rayon::prelude::*;
 
@@ -36,8 +36,8 @@ pub(super) fn least_error(forest: &Forest, mut asked: Vec<f64>) -> f64 {
         *own /= largest;
     }
     // Leaves that are alike have the same weight, and the same gain.
-    let folded = forest.folded(&asked);
-    let asked: Vec<f64> = folded.first.iter().map(|v| asked[*v as usize]).collect();
+    let folded = forest.folded(&asked, &|_| 1.0);
+    let asked: Vec<f64> = folded.first.iter().map(|v| asked[*v]).collect();
     of_forest(&folded.forest, &asked) * largest * SAFE
 }
 
@@ -86,12 +86,12 @@ impl<'a> Images<'a> {
     }
 
     /// The isometry of a node: the least rotation, or the polar factor where there are few children that are not alike.
-    fn turns(&self, v: usize, children: &[u32], careful: bool) -> Vec<Turn> {
+    fn turns(&self, v: usize, children: &[usize], careful: bool) -> Vec<Turn> {
         let root = |part: f64, whole: f64| (part / whole).sqrt();
-        let from: Vec<f64> = children.iter().map(|c| root(self.omega[*c as usize], self.omega[v])).collect();
-        let to: Vec<f64> = children.iter().map(|c| root(self.squares[*c as usize], self.squares[v])).collect();
+        let from: Vec<f64> = children.iter().map(|c| root(self.omega[*c], self.omega[v])).collect();
+        let to: Vec<f64> = children.iter().map(|c| root(self.squares[*c], self.squares[v])).collect();
         let own = self.asked[v].sqrt() * self.omega[v] / self.squares[v].sqrt();
-        let copies: Vec<f64> = children.iter().map(|c| self.forest.copies[*c as usize]).collect();
+        let copies: Vec<f64> = children.iter().map(|c| self.forest.copies[*c]).collect();
         let count = copies.iter().sum::<f64>();
         if careful && (2.0..=FEW).contains(&count) {
             let lengths: Vec<f64> = from.iter().zip(&to).map(|(q, l)| l / q).collect();
@@ -114,7 +114,7 @@ impl<'a> Images<'a> {
         let found: Vec<Vec<Turn>> = inner.par_iter().map(|v| self.turns(*v, children.of(*v), careful)).collect();
         let mut turns = vec![(1.0, 0.0); n];
         for (v, found) in inner.iter().zip(found) {
-            children.of(*v).iter().zip(found).for_each(|(child, turn)| turns[*child as usize] = turn);
+            children.of(*v).iter().zip(found).for_each(|(child, turn)| turns[*child] = turn);
         }
         // What a leaf gets from the rows of the nodes that hold it, by all isometries above; and what that is of magnitudes.
         let (mut factors, mut sums) = (vec![(0.0, 0.0); n], vec![(0.0, 0.0); n]);
@@ -197,32 +197,4 @@ fn polar(from: &[f64], to: &[f64], own: f64) -> Option<Vec<Turn>> {
     }
     let entry = |i: usize, j: usize| (0..k - 1).map(|t| left[(i, t)] * right[(j, t)]).sum::<f64>();
     Some((0..k).map(|j| (entry(j, j), entry(k, j))).collect())
-}
-
-/// The children of every node.
-struct Children {
-    starts: Vec<usize>,
-    nodes: Vec<u32>,
-}
-
-impl Children {
-    fn new(forest: &Forest) -> Self {
-        let mut starts = vec![0; forest.len() + 1];
-        let below = || (0..forest.len() as u32).filter(|v| forest.parent[*v as usize] != NONE);
-        below().for_each(|v| starts[forest.parent[v as usize] as usize + 1] += 1);
-        for v in 0..forest.len() {
-            starts[v + 1] += starts[v];
-        }
-        let (mut next, mut nodes) = (starts.clone(), vec![0; starts[forest.len()]]);
-        for v in below() {
-            let slot = &mut next[forest.parent[v as usize] as usize];
-            nodes[*slot] = v;
-            *slot += 1;
-        }
-        Self { starts, nodes }
-    }
-
-    fn of(&self, v: usize) -> &[u32] {
-        &self.nodes[self.starts[v]..self.starts[v + 1]]
-    }
 }

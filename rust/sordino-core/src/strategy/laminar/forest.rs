@@ -82,9 +82,41 @@ pub(super) struct Folded {
     /// What is asked of all nodes that each stands for.
     pub asked: Vec<f64>,
     /// Which one stands for every node.
-    pub stands: Vec<u32>,
+    pub stands: Vec<usize>,
     /// The first of those that each stands for.
-    pub first: Vec<u32>,
+    pub first: Vec<usize>,
+}
+
+/// The children of every node.
+pub(super) struct Children {
+    starts: Vec<usize>,
+    nodes: Vec<usize>,
+}
+
+impl Children {
+    pub(super) fn new(forest: &Forest) -> Self {
+        let mut starts = vec![0; forest.len() + 1];
+        let below = || (0..forest.len()).filter(|v| forest.parent[*v] != NONE);
+        below().for_each(|v| starts[forest.parent[v] as usize + 1] += 1);
+        for v in 0..forest.len() {
+            starts[v + 1] += starts[v];
+        }
+        let (mut next, mut nodes) = (starts.clone(), vec![0; starts[forest.len()]]);
+        for v in below() {
+            let slot = &mut next[forest.parent[v] as usize];
+            nodes[*slot] = v;
+            *slot += 1;
+        }
+        Self { starts, nodes }
+    }
+
+    pub(super) fn of(&self, v: usize) -> &[usize] {
+        &self.nodes[self.starts[v]..self.starts[v + 1]]
+    }
+
+    fn of_mut(&mut self, v: usize) -> &mut [usize] {
+        &mut self.nodes[self.starts[v]..self.starts[v + 1]]
+    }
 }
 
 fn unserved() -> Error {
@@ -149,36 +181,41 @@ impl Forest {
         Ok(Self { parent, is_leaf, leaf_of, sizes, copies, queries })
     }
 
-    /// The forest with one node for all that are alike: siblings whose groups below are, with all that is asked of them.
-    pub(super) fn folded(&self, asked: &[f64]) -> Folded {
-        // What is below each node, by a number; children first.
-        let mut kinds: HashMap<(u64, Vec<u32>), u32> = HashMap::new();
+    /// The forest with one node for all that are alike: siblings whose groups below are, with all that is asked of them and
+    /// what they cost by their sizes. Nodes are in the order of their parents, so that sweeps go through memory once.
+    pub(super) fn folded(&self, asked: &[f64], cost: &dyn Fn(usize) -> f64) -> Folded {
+        // What each node and those below it are, by a number; children first.
+        let mut children = Children::new(self);
+        let (mut kinds, mut kind) = (HashMap::<Vec<u64>, usize>::new(), vec![0; self.len()]);
         // Leaves are many, and mostly alike.
         let mut last_leaf = None;
-        let mut below: Vec<Vec<u32>> = vec![Vec::new(); self.len()];
-        let mut kind = vec![0; self.len()];
+        let mut own = Vec::new();
         for v in (0..self.len()).rev() {
-            let (mut children, own) = (std::mem::take(&mut below[v]), asked[v].to_bits());
-            let is_leaf = children.is_empty();
-            kind[v] = match last_leaf {
-                Some((asked, found)) if is_leaf && asked == own => found,
-                _ => {
-                    children.sort_unstable();
-                    let next = kinds.len() as u32;
-                    *kinds.entry((own, children)).or_insert(next)
-                }
-            };
-            if is_leaf {
-                last_leaf = Some((own, kind[v]));
+            let alone = [asked[v].to_bits(), cost(self.sizes[v]).to_bits()];
+            if let Some((bits, found)) = last_leaf
+                && self.is_leaf[v]
+                && bits == alone
+            {
+                kind[v] = found;
+                continue;
             }
-            if let Some(siblings) = below.get_mut(self.parent[v] as usize) {
-                siblings.push(kind[v]);
+            let below = children.of_mut(v);
+            by_key(below, &|child| kind[child] as f64);
+            own.clear();
+            own.extend(alone);
+            own.extend(below.iter().map(|child| kind[*child] as u64));
+            let next = kinds.len();
+            kind[v] = match kinds.get(&own) {
+                Some(known) => *known,
+                None => *kinds.entry(own.clone()).or_insert(next),
+            };
+            if self.is_leaf[v] {
+                last_leaf = Some((alone, kind[v]));
             }
         }
-        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
-        let mut last = None;
-        let (mut stands, mut first) = (vec![0; self.len()], Vec::new());
-        let mut folded = Self {
+        let mut roots: Vec<usize> = (0..self.len()).filter(|v| self.parent[*v] == NONE).collect();
+        by_key(&mut roots, &|root| kind[root] as f64);
+        let mut forest = Self {
             parent: Vec::new(),
             is_leaf: Vec::new(),
             leaf_of: Vec::new(),
@@ -186,32 +223,36 @@ impl Forest {
             copies: Vec::new(),
             queries: Vec::new(),
         };
-        let mut total = Vec::new();
-        for v in 0..self.len() {
-            let parent = if self.parent[v] == NONE { NONE } else { stands[self.parent[v] as usize] };
-            let next = folded.len() as u32;
-            let key = (parent, kind[v]);
-            let at = match last {
-                Some((before, at)) if before == key => at,
-                _ => *known.entry(key).or_insert(next),
-            };
-            last = Some((key, at));
-            if at == next {
-                first.push(v as u32);
-                folded.parent.push(parent);
-                folded.is_leaf.push(self.is_leaf[v]);
-                folded.sizes.push(self.sizes[v]);
-                folded.copies.push(0.0);
-                total.push(0.0);
+        let mut first = Vec::new();
+        let mut add = |parent: u32, siblings: &[usize], first: &mut Vec<usize>| {
+            let at = first.len();
+            for alike in siblings.chunk_by(|a, b| kind[*a] == kind[*b]) {
+                forest.parent.push(parent);
+                forest.is_leaf.push(self.is_leaf[alike[0]]);
+                forest.sizes.push(self.sizes[alike[0]]);
+                forest.copies.push(alike.len() as f64);
+                first.push(alike[0]);
             }
-            stands[v] = at;
-            total[at as usize] += asked[v];
-            // Counted under the first of the parents.
-            if parent == NONE || first[parent as usize] == self.parent[v] {
-                folded.copies[at as usize] += 1.0;
-            }
+            at
+        };
+        add(NONE, &roots, &mut first);
+        let mut of_children = Vec::new();
+        while let Some(v) = first.get(of_children.len()) {
+            of_children.push(add(of_children.len() as u32, children.of(*v), &mut first));
         }
-        Folded { forest: folded, asked: total, stands, first }
+        let (mut stands, mut total) = (vec![0; self.len()], vec![0.0; first.len()]);
+        let mut mark = |siblings: &[usize], at: usize, stands: &mut [usize]| {
+            let alike = siblings.chunk_by(|a, b| kind[*a] == kind[*b]);
+            for (node, v) in (at..).zip(alike).flat_map(|(node, alike)| alike.iter().map(move |v| (node, *v))) {
+                stands[v] = node;
+                total[node] += asked[v];
+            }
+        };
+        mark(&roots, 0, &mut stands);
+        for v in 0..self.len() {
+            mark(children.of(v), of_children[stands[v]], &mut stands);
+        }
+        Folded { forest, asked: total, stands, first }
     }
 
     /// What is asked of every node: of its queries the squared factors, times the weights of their squared errors.

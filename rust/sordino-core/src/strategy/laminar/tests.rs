@@ -183,14 +183,14 @@ proptest! {
     ) {
         let mut forest = Forest::of(&equal(&sizes)).unwrap();
         if fold {
-            let Folded { forest: folded, asked: total, stands, .. } = forest.folded(&vec![1.0; forest.len()]);
+            let Folded { forest: folded, asked: total, stands, .. } = forest.folded(&vec![1.0; forest.len()], &|_| 1.0);
             prop_assert_eq!(folded.len(), sizes.len() + 1);
             prop_assert_eq!(total.iter().sum::<f64>(), forest.len() as f64);
             prop_assert_eq!(stands.len(), forest.len());
             let gram: Vec<f64> = (0..folded.len()).map(|v| logs[v].exp()).collect();
-            let every = Solver::new(&forest, stands.iter().map(|v| gram[*v as usize]).collect()).variances(&forest);
+            let every = Solver::new(&forest, stands.iter().map(|v| gram[*v]).collect()).variances(&forest);
             let few = Solver::new(&folded, gram).variances(&folded);
-            prop_assert!(every.iter().zip(&stands).all(|(t, v)| (t / few[*v as usize] - 1.0).abs() < 1e-12));
+            prop_assert!(every.iter().zip(&stands).all(|(t, v)| (t / few[*v] - 1.0).abs() < 1e-12));
             forest = folded;
         }
         let gram: Vec<f64> = (0..forest.len()).map(|v| logs[v % logs.len()].exp()).collect();
@@ -323,6 +323,31 @@ fn bounds_of_equal_groups_are_attained() {
     assert!(nested_bound(&crossing, None).is_err() && nested_bound(&equal(&[2]), Some(&[1.0])).is_err());
 }
 
+/// Groups that a unit may change by other amounts are not alike, whatever is asked of them: of disjoint ones each has the weight
+/// that its own change allows.
+#[test]
+fn groups_of_other_costs_are_apart() {
+    let sizes = [3_usize, 1, 8, 1, 8, 2];
+    let cells = || sizes.iter().enumerate().flat_map(|(group, size)| std::iter::repeat_n(group as i64, *size));
+    let unit = Unit::add_remove(4, Some(1)).unwrap();
+    let level = groups(&[cells().collect()], &[1.0]);
+    let strategy = Laminar::new(&level, Geometry::L2, super::WEIGHT_BITS, Some(unit)).unwrap();
+    for (weight, size) in strategy.weights.iter().zip(&strategy.forest.sizes) {
+        let cost = unit.reach(*size) as f64 / unit.reach(1) as f64;
+        let known = (2f64.powi(*super::WEIGHT_BITS.start() as i32) / cost.sqrt()).round();
+        assert!((*weight as f64 - known).abs() <= 1.0, "{weight} {known}");
+    }
+    let two = groups(&[cells().collect(), vec![0; cells().count()]], &[1.0, 1.0]);
+    let forest = Forest::of(&two).unwrap();
+    let asked = forest.asked(None);
+    let cost = |size: usize| size.min(4) as f64;
+    let Folded { forest: apart, stands, first, .. } = forest.folded(&asked, &cost);
+    assert_eq!((apart.len(), forest.folded(&asked, &|_| 1.0).forest.len()), (5, 2));
+    assert!(stands.iter().zip(&forest.sizes).all(|(at, size)| cost(apart.sizes[*at]) == cost(*size)));
+    assert!(first.iter().enumerate().all(|(at, v)| stands[*v] == at));
+    assert!(apart.parent[1..].iter().all(|parent| *parent == 0));
+}
+
 /// Leaves and groups that are alike are one node with copies, and the bound is that of all nodes.
 #[test]
 fn bounds_of_what_is_alike_are_those_of_all_nodes() {
@@ -340,7 +365,7 @@ fn bounds_of_what_is_alike_are_those_of_all_nodes() {
         let largest = asked.iter().copied().fold(0.0, f64::max);
         let whole = super::bound::of_forest(&forest, &asked.iter().map(|own| own / largest).collect::<Vec<_>>());
         let folded = super::bound::least_error(&forest, asked.clone());
-        assert!(forest.folded(&asked).forest.len() < forest.len() / 3);
+        assert!(forest.folded(&asked, &|_| 1.0).forest.len() < forest.len() / 3);
         assert!((folded / (whole * largest) - 1.0).abs() < 2e-9, "{folded} {}", whole * largest);
     }
 }

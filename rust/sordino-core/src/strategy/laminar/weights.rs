@@ -5,13 +5,17 @@
 use super::forest::{Forest, NONE};
 use super::solve::Solver;
 use crate::minimize::limited_memory;
+use crate::order::sorted_by_key;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
 /// Evaluations of a search, and nodes that are looked at in all: of many the last evaluations take off some 1e-6.
 const EVALUATIONS: RangeInclusive<usize> = 24..=150;
-const LOOKED_AT: usize = 3 << 22;
-/// Nodes up to which a second search takes no time, without curvatures: of chains of groups either may end up to 5e-4 above.
+const LOOKED_AT: usize = 3 << 21;
+/// Evaluations from each start where there are more nodes than this.
+const TRIED: usize = 8;
+const MANY: usize = 1 << 15;
+/// Nodes up to which more searches take no time, from more starts and by other curvatures or none: any may end far above.
 const FEW: usize = 1 << 13;
 /// Least curvature along a variable, relatively to the largest.
 const FLAT: f64 = 1e-12;
@@ -25,6 +29,19 @@ fn taken(forest: &Forest, logits: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let left = forest.pass_down(1.0, |p, left| left * (1.0 - shares[p]));
     let taken = left.iter().zip(&shares).map(|(left, share)| left * share).collect();
     (taken, left, shares)
+}
+
+/// The logarithmic mean of what a node gains and of what those below it gain: with it for the curvature, a first step is the
+/// logarithm of their ratio, which is what a share is off by, however far that is.
+fn between(own: f64, below: f64) -> f64 {
+    let ratio = (own / below).ln();
+    if !ratio.is_finite() {
+        own.max(below)
+    } else if ratio.abs() < 1e-4 {
+        0.5 * (own + below)
+    } else {
+        (own - below) / ratio
+    }
 }
 
 /// Logits for which, where all nodes of a level are alike, the Gaussian error is the least: with `μ_v` the sum of
@@ -59,10 +76,10 @@ fn levels(forest: &Forest, weights: &[f64]) -> Vec<f64> {
 /// sum of `g_v` times the cost of a node of that size, which is at least 1.
 pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool, cost: &dyn Fn(usize) -> f64) -> Vec<f64> {
     // Nodes that are alike have the same weight.
-    let folded = forest.folded(asked);
+    let folded = forest.folded(asked, cost);
     let costs: Vec<f64> = folded.forest.sizes.iter().map(|size| cost(*size)).collect();
     let found = search(&folded.forest, &folded.asked, pure, &costs);
-    folded.stands.iter().map(|at| found[*at as usize]).collect()
+    folded.stands.iter().map(|at| found[*at]).collect()
 }
 
 fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f64> {
@@ -73,52 +90,72 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
     };
     // Leaves take all of what is left.
     let inner: Vec<usize> = (0..forest.len()).filter(|v| !forest.is_leaf[*v]).collect();
+    let few = forest.len() <= FEW;
     let everywhere = |logits: &[f64]| {
         let mut all = vec![0.0; forest.len()];
         inner.iter().zip(logits).for_each(|(v, logit)| all[*v] = *logit);
         all
     };
     let of_inner = |all: &[f64]| inner.iter().map(|v| all[*v]).collect::<Vec<f64>>();
-    let evaluate = |logits: &[f64]| {
+    // The value, its slopes, and about how curved it is.
+    let look = |logits: &[f64]| {
         let (taken, left, shares) = taken(forest, &everywhere(logits));
         let solver = Solver::new(forest, gram(&taken));
         let value: f64 = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
         let slopes = solver.slopes(forest, weights);
-        let mut slope = vec![0.0; forest.len()];
+        let (mut slope, mut curvature) = (vec![0.0; forest.len()], vec![0.0; forest.len()]);
         // Of what is left, children first.
         let mut of_children = vec![0.0; forest.len()];
         for v in (0..forest.len()).rev() {
             let own = slopes[v] * if pure { 2.0 * taken[v] } else { costs[v].recip() } / scale;
             let of_left = own * shares[v] + of_children[v] * (1.0 - shares[v]);
-            slope[v] = left[v] * (own - of_children[v]) * shares[v] * (1.0 - shares[v]) / value;
+            let moved = left[v] * shares[v] * (1.0 - shares[v]) / value;
+            slope[v] = moved * (own - of_children[v]);
+            curvature[v] = moved * between(-own, -of_children[v]);
             if let Some(slot) = of_children.get_mut(forest.parent[v] as usize) {
                 *slot += of_left;
             }
         }
-        (value.ln(), of_inner(&slope))
+        (value.ln(), of_inner(&slope), of_inner(&curvature))
     };
-    let mut starts = vec![levels(forest, weights)];
+    let evaluate = |logits: &[f64]| {
+        let (value, slope, _) = look(logits);
+        (value, slope)
+    };
+    let mut starts = vec![of_inner(&levels(forest, weights))];
     if pure || costs.iter().any(|cost| *cost > 1.0) {
-        // Not convex, or far from what the levels say: a little, and nearly nothing, for all nodes above the leaves.
-        starts.extend([-1.0, -3.0, -5.0].map(|logit| vec![logit; forest.len()]));
+        // Not convex, or far from what the levels say: from half to nearly nothing for all nodes above the leaves.
+        let logits: &[f64] = if few { &[0.0, -1.0, -2.0, -3.0, -5.0] } else { &[-1.0, -2.0, -3.0] };
+        starts.extend(logits.iter().map(|logit| vec![*logit; inner.len()]));
     }
-    let evaluations = (LOOKED_AT / forest.len()).clamp(*EVALUATIONS.start(), *EVALUATIONS.end());
-    let curvatures = |start: &[f64]| {
-        // Shares of a node change the errors below it: the fewer there are, the less curved they are.
-        let solver = Solver::new(forest, gram(&taken(forest, start).0));
+    let floored = |found: Vec<f64>| {
+        let most = found.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        found.iter().map(|own| own.max(FLAT * most)).collect::<Vec<f64>>()
+    };
+    let with_curvatures = |start: Vec<f64>| {
+        let curvatures = floored(look(&start).2);
+        (start, curvatures)
+    };
+    // Shares of a node change the errors below it: the fewer there are, the less curved they are.
+    let with_errors_below = |start: &Vec<f64>| {
+        let solver = Solver::new(forest, gram(&taken(forest, &everywhere(start)).0));
         let mut below: Vec<f64> = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).collect();
         forest.add_up(&mut below);
-        let most = below.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        inner.iter().map(|v| (below[*v] / most).max(FLAT)).collect::<Vec<f64>>()
+        (start.clone(), floored(of_inner(&below)))
     };
-    let mut searches: Vec<_> = starts.iter().map(|start| (start, curvatures(start))).collect();
-    if forest.len() <= FEW {
-        searches.extend(starts.iter().map(|start| (start, vec![1.0; inner.len()])));
+    let mut searches: Vec<_> = starts.iter().take(if few { starts.len() } else { 1 }).map(with_errors_below).collect();
+    if few {
+        searches.extend(starts.iter().map(|start| (start.clone(), vec![1.0; inner.len()])));
     }
-    let descend = |(start, curvatures): (&Vec<f64>, Vec<f64>)| {
-        limited_memory(evaluate, of_inner(start), &curvatures, evaluations)
+    searches.extend(starts.into_iter().map(with_curvatures));
+    let descend = |searches: Vec<(Vec<f64>, Vec<f64>)>, evaluations: usize| {
+        let one = |(start, curvatures): (_, Vec<f64>)| limited_memory(evaluate, start, &curvatures, evaluations);
+        sorted_by_key(searches.into_par_iter().map(one).collect(), |found| found.1)
     };
-    let found: Vec<_> = searches.into_par_iter().map(descend).collect();
-    let (logits, _) = found.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a start");
+    // Those that get furthest go on, by the curvatures where they are.
+    let evaluations = (LOOKED_AT / forest.len()).clamp(*EVALUATIONS.start(), *EVALUATIONS.end());
+    let first = descend(searches, if forest.len() > MANY { TRIED } else { evaluations });
+    let further = first.into_iter().take(2).map(|(logits, _)| with_curvatures(logits)).collect();
+    let (logits, _) = descend(further, evaluations).swap_remove(0);
     gram(&taken(forest, &everywhere(&logits)).0)
 }
