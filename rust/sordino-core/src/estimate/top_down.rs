@@ -1,5 +1,7 @@
 //! Counts of a hierarchy, from the top down: the children of a node are not negative and add up to it.
 
+use crate::order::by_key;
+
 /// A hierarchy: the children of node `v` are `starts[v + 1]..starts[v + 2]`, those of the top `starts[0]..starts[1]`.
 ///
 /// Nodes are numbered level by level, so that children come after their parent.
@@ -85,23 +87,24 @@ pub fn largest_remainders(values: &[f64], sum: i64, out: &mut [i64]) {
         }
     };
     let mut left = sum;
-    let mut lost: Vec<(f64, usize)> = Vec::with_capacity(values.len());
+    let mut lost = Vec::with_capacity(values.len());
     for (i, slot) in out.iter_mut().enumerate() {
         let exact = share(i);
         // A whole number that rounding made a little less is itself.
         *slot = (exact + (1e-9 + 8.0 * f64::EPSILON * exact).min(0.5)).floor() as i64;
         left -= *slot;
-        lost.push((exact - *slot as f64, i));
+        lost.push(exact - *slot as f64);
     }
-    lost.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    by_key(&mut order, &|i| -lost[i]);
     // Rounding may leave more than one for each, or have taken some too many.
     while left > 0 {
-        for (_, i) in lost.iter().take(left.unsigned_abs() as usize) {
+        for i in order.iter().take(left.unsigned_abs() as usize) {
             out[*i] += 1;
             left -= 1;
         }
     }
-    for (_, i) in lost.iter().rev().cycle() {
+    for i in order.iter().rev().cycle() {
         if left >= 0 {
             break;
         }

@@ -4,6 +4,7 @@ use super::super::boxes::indicator;
 use super::super::factored::{PARTS, add_parts};
 use super::Balanced;
 use crate::optimize::Symmetry;
+use crate::order::by_key;
 use crate::parallel::{collected, fill, in_pieces};
 use crate::transform::fourier::{RealFourier, convolve, fast_len};
 use crate::workload::Workload;
@@ -290,7 +291,7 @@ impl Balanced {
 /// The first so many numbers in the order of a key.
 fn in_order(count: usize, key: &dyn Fn(usize) -> u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_unstable_by_key(|k| key(*k));
+    by_key(&mut order, &|k| f64::from(key(k)));
     order
 }
 

@@ -205,10 +205,7 @@ impl Forest {
             own.extend(alone);
             own.extend(below.iter().map(|child| kind[*child] as u64));
             let next = kinds.len();
-            kind[v] = match kinds.get(&own) {
-                Some(known) => *known,
-                None => *kinds.entry(own.clone()).or_insert(next),
-            };
+            kind[v] = *kinds.entry(own.clone()).or_insert(next);
             if self.is_leaf[v] {
                 last_leaf = Some((alone, kind[v]));
             }
@@ -241,11 +238,11 @@ impl Forest {
             of_children.push(add(of_children.len() as u32, children.of(*v), &mut first));
         }
         let (mut stands, mut total) = (vec![0; self.len()], vec![0.0; first.len()]);
-        let mut mark = |siblings: &[usize], at: usize, stands: &mut [usize]| {
-            let alike = siblings.chunk_by(|a, b| kind[*a] == kind[*b]);
-            for (node, v) in (at..).zip(alike).flat_map(|(node, alike)| alike.iter().map(move |v| (node, *v))) {
-                stands[v] = node;
-                total[node] += asked[v];
+        let mut mark = |siblings: &[usize], mut at: usize, stands: &mut [usize]| {
+            for (place, v) in siblings.iter().enumerate() {
+                at += usize::from(place > 0 && kind[*v] != kind[siblings[place - 1]]);
+                stands[*v] = at;
+                total[at] += asked[*v];
             }
         };
         mark(&roots, 0, &mut stands);

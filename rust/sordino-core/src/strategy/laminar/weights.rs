@@ -5,7 +5,7 @@
 use super::forest::{Forest, NONE};
 use super::solve::Solver;
 use crate::minimize::limited_memory;
-use crate::order::sorted_by_key;
+use crate::order::by_key;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
@@ -82,6 +82,9 @@ pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool, cost: &dyn Fn(usi
     folded.stands.iter().map(|at| found[*at]).collect()
 }
 
+/// What is seen at some logits.
+type Look<'a> = dyn Fn(&[f64]) -> (f64, Vec<f64>, Vec<f64>) + Sync + 'a;
+
 fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f64> {
     let scale: f64 = weights.iter().sum();
     let gram = |taken: &[f64]| {
@@ -98,7 +101,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
     };
     let of_inner = |all: &[f64]| inner.iter().map(|v| all[*v]).collect::<Vec<f64>>();
     // The value, its slopes, and about how curved it is.
-    let look = |logits: &[f64]| {
+    let look: &Look = &|logits| {
         let (taken, left, shares) = taken(forest, &everywhere(logits));
         let solver = Solver::new(forest, gram(&taken));
         let value: f64 = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
@@ -150,12 +153,15 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
     searches.extend(starts.into_iter().map(with_curvatures));
     let descend = |searches: Vec<(Vec<f64>, Vec<f64>)>, evaluations: usize| {
         let one = |(start, curvatures): (_, Vec<f64>)| limited_memory(evaluate, start, &curvatures, evaluations);
-        sorted_by_key(searches.into_par_iter().map(one).collect(), |found| found.1)
+        let found: Vec<_> = searches.into_par_iter().map(one).collect();
+        let mut order: Vec<usize> = (0..found.len()).collect();
+        by_key(&mut order, &|k| found[k].1);
+        (found, order)
     };
     // Those that get furthest go on, by the curvatures where they are.
     let evaluations = (LOOKED_AT / forest.len()).clamp(*EVALUATIONS.start(), *EVALUATIONS.end());
-    let first = descend(searches, if forest.len() > MANY { TRIED } else { evaluations });
-    let further = first.into_iter().take(2).map(|(logits, _)| with_curvatures(logits)).collect();
-    let (logits, _) = descend(further, evaluations).swap_remove(0);
-    gram(&taken(forest, &everywhere(&logits)).0)
+    let (found, order) = descend(searches, if forest.len() > MANY { TRIED } else { evaluations });
+    let further = order.iter().take(2).map(|k| with_curvatures(found[*k].0.clone())).collect();
+    let (found, order) = descend(further, evaluations);
+    gram(&taken(forest, &everywhere(&found[order[0]].0)).0)
 }
