@@ -96,6 +96,20 @@ def test_weights_of_levels_move_the_error():
     assert errors[20][2] < errors[1][2] / 3 and errors[20][0] < errors[1][0] * 1.2
 
 
+def test_groups_of_other_sizes_have_weights_of_their_own():
+    """Four records, one of a cell: a group is charged for as many as it has cells, and disjoint ones are weighed by that."""
+    sizes = np.array([3, 1, 8, 1, 8, 2])
+    changes = np.minimum(4, sizes)
+    unit = so.AddRemove(4, per_cell=1)
+    disjoint = so.GroupBy([np.repeat(np.arange(6), sizes)])
+    plan = so.plan(disjoint, ONE, unit=unit, mechanism="laminar-gaussian")
+    assert plan.rmse == pytest.approx(math.sqrt(4 * changes.mean()), rel=1e-4)
+    # Small groups and large ones, and all of them: as one kind they had 4.48.
+    labels = np.repeat(np.arange(40), [1] * 30 + [50] * 10)
+    total = so.GroupBy([labels, np.zeros(len(labels), int)])
+    assert so.plan(total, ONE, unit=unit, mechanism="laminar-gaussian").rmse < 3.125
+
+
 def test_unions_and_matrices_of_groups():
     """Error weights of parts count, answers stay; the matrix of a hierarchy is planned as well as the hierarchy."""
     groups = so.GroupBy(np.arange(600) // 20)
