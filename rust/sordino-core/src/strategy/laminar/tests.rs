@@ -323,6 +323,27 @@ fn bounds_of_equal_groups_are_attained() {
     assert!(nested_bound(&crossing, None).is_err() && nested_bound(&equal(&[2]), Some(&[1.0])).is_err());
 }
 
+/// A chain of groups, each of a cell less, of more levels than a double has binary digits before it is none.
+#[test]
+fn deep_chains_have_weights() {
+    let (few, many) = (100, 1_500);
+    let rmse = |levels: usize, geometry: &Geometry, unit: Unit| {
+        let labels: Vec<Vec<i64>> =
+            (0..levels).map(|i| (0..levels).map(|cell| if cell < levels - i { 0 } else { -1 }).collect()).collect();
+        let strategy =
+            Laminar::new(&groups(&labels, &vec![1.0; levels]), geometry.clone(), super::WEIGHT_BITS, Some(unit));
+        (error(&strategy.unwrap(), levels) / levels as f64).sqrt()
+    };
+    for (geometry, unit) in [
+        (Geometry::L1, Unit::add_remove(1, None).unwrap()),
+        (Geometry::L2, Unit::add_remove(1, None).unwrap()),
+        (Geometry::L2, Unit::add_remove(4, Some(1)).unwrap()),
+    ] {
+        let ratio = rmse(many, &geometry, unit) / rmse(few, &geometry, unit);
+        assert!((1.0..6.0).contains(&ratio), "{ratio}");
+    }
+}
+
 /// Groups that a unit may change by other amounts are not alike, whatever is asked of them: of disjoint ones each has the weight
 /// that its own change allows.
 #[test]

@@ -12,11 +12,10 @@ use std::ops::RangeInclusive;
 /// Evaluations of a search, and nodes that are looked at in all: of many the last evaluations take off some 1e-6.
 const EVALUATIONS: RangeInclusive<usize> = 24..=150;
 const LOOKED_AT: usize = 3 << 21;
-/// Evaluations from each start where there are more nodes than this.
-const TRIED: usize = 8;
-const MANY: usize = 1 << 15;
 /// Nodes up to which more searches take no time, from more starts and by other curvatures or none: any may end far above.
 const FEW: usize = 1 << 13;
+/// Evaluations of each where there are more, before the best two go on.
+const TRIED: usize = 12;
 /// Least curvature along a variable, relatively to the largest.
 const FLAT: f64 = 1e-12;
 /// Logits of shares that count for nothing, or for all.
@@ -76,6 +75,7 @@ fn levels(forest: &Forest, weights: &[f64]) -> Vec<f64> {
 /// sum of `g_v` times the cost of a node of that size, which is at least 1.
 pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool, cost: &dyn Fn(usize) -> f64) -> Vec<f64> {
     // Nodes that are alike have the same weight.
+    let cost = if pure { &|_| 1.0 } else { cost };
     let folded = forest.folded(asked, cost);
     let costs: Vec<f64> = folded.forest.sizes.iter().map(|size| cost(*size)).collect();
     let found = search(&folded.forest, &folded.asked, pure, &costs);
@@ -155,12 +155,13 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         let one = |(start, curvatures): (_, Vec<f64>)| limited_memory(evaluate, start, &curvatures, evaluations);
         let found: Vec<_> = searches.into_par_iter().map(one).collect();
         let mut order: Vec<usize> = (0..found.len()).collect();
-        by_key(&mut order, &|k| found[k].1);
+        // Of deep chains all may be left to the first: that has no error at all.
+        by_key(&mut order, &|k| if found[k].1.is_nan() { f64::INFINITY } else { found[k].1 });
         (found, order)
     };
     // Those that get furthest go on, by the curvatures where they are.
     let evaluations = (LOOKED_AT / forest.len()).clamp(*EVALUATIONS.start(), *EVALUATIONS.end());
-    let (found, order) = descend(searches, if forest.len() > MANY { TRIED } else { evaluations });
+    let (found, order) = descend(searches, if few { evaluations / 2 } else { TRIED });
     let further = order.iter().take(2).map(|k| with_curvatures(found[*k].0.clone())).collect();
     let (found, order) = descend(further, evaluations);
     gram(&taken(forest, &everywhere(&found[order[0]].0)).0)
