@@ -18,7 +18,7 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
 # A wheel is larger than its goal of 3 MB, which benches/import_and_size.py shows; it grows no further unseen.
-MOST_BYTES = 3_740_000
+MOST_BYTES = 3_736_000
 BILL = "sordino.cdx.json"
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENSES.txt")
 # Where builds happen: homes, runners' work trees and temporary directories, on the systems that wheels are made for.

@@ -4,7 +4,7 @@ use super::rows::{beside, largest};
 use super::{Changes, Gram};
 use crate::error::Error;
 use crate::interrupt::poll;
-use crate::order::{by_key, falling};
+use crate::order::{falling, in_order};
 
 /// Additions that are made at most; a change takes as many as there are cells.
 const WORK: usize = 1 << 28;
@@ -31,9 +31,8 @@ pub(super) fn bound(gram: &Gram, changes: Changes, attained: f64) -> Result<Opti
             std::iter::once(own).chain(sums).collect()
         })
         .collect();
-    let mut order: Vec<usize> = (0..gram.cells).collect();
     let most = |i: usize| sides[i].last().copied().unwrap_or(0.0);
-    by_key(&mut order, &|i| -most(i));
+    let order = in_order(gram.cells, &|i| -most(i));
     let mut search = Search {
         gram,
         changes,

@@ -19,7 +19,7 @@ mod rows;
 mod tests;
 mod vectors;
 
-use crate::order::{by_key, falling};
+use crate::order::{falling, in_order};
 use climb::climb;
 pub(crate) use climb::climb_each;
 
@@ -164,8 +164,7 @@ fn coarse(value: f64) -> Upper {
 
 /// Changes to climb from: of the cells with the largest columns, one each, and of all.
 pub(crate) fn starts(gram: &Gram, changes: Changes) -> Vec<Vec<i8>> {
-    let mut order: Vec<usize> = (0..gram.cells).collect();
-    by_key(&mut order, &|j| -gram.at(j, j));
+    let order = in_order(gram.cells, &|j| -gram.at(j, j));
     let mut starts: Vec<Vec<i8>> =
         order.iter().step_by(gram.cells.div_ceil(16)).map(|j| single(gram.cells, *j)).collect();
     let mut all = vec![0; gram.cells];

@@ -1,6 +1,6 @@
 //! Counts of a hierarchy, from the top down: the children of a node are not negative and add up to it.
 
-use crate::order::by_key;
+use crate::order::in_order;
 
 /// A hierarchy: the children of node `v` are `starts[v + 1]..starts[v + 2]`, those of the top `starts[0]..starts[1]`.
 ///
@@ -95,8 +95,7 @@ pub fn largest_remainders(values: &[f64], sum: i64, out: &mut [i64]) {
         left -= *slot;
         lost.push(exact - *slot as f64);
     }
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    by_key(&mut order, &|i| -lost[i]);
+    let order = in_order(lost.len(), &|i| -lost[i]);
     // Rounding may leave more than one for each, or have taken some too many.
     while left > 0 {
         for i in order.iter().take(left.unsigned_abs() as usize) {

@@ -2,7 +2,7 @@
 
 use super::{Workload, fill};
 use crate::error::Error;
-use crate::order::by_key;
+use crate::order::in_order;
 
 /// Whether a matrix can be made of the factors, with entries that neither overflow nor vanish.
 pub(super) fn check(factors: &[Workload]) -> Result<(), Error> {
@@ -28,9 +28,8 @@ pub(super) fn magnitudes(factors: &[Workload]) -> (f64, f64) {
 pub(super) fn apply(factors: &[Workload], x: &[f64], out: &mut [f64]) {
     let sizes = |factor: &Workload| (factor.input_len().unwrap_or(0), factor.answers_len());
     // Axes that shrink most come first. So the table shrinks, then grows: it is never larger than input or output.
-    let mut order: Vec<usize> = (0..factors.len()).collect();
     let growth = |i: usize| sizes(&factors[i]).1 as f64 / sizes(&factors[i]).0 as f64;
-    by_key(&mut order, &growth);
+    let order = in_order(factors.len(), &growth);
     let mut shape: Vec<usize> = factors.iter().map(|factor| sizes(factor).0).collect();
     let mut table = x.to_vec();
     for axis in order {

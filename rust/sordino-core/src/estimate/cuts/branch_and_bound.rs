@@ -4,7 +4,7 @@ use super::CutGoal;
 use super::graph::Graph;
 use crate::error::Error;
 use crate::interrupt::poll;
-use crate::order::by_key;
+use crate::order::in_order;
 
 /// Numbers that are looked at, at most: some three seconds. The same matrix always ends alike.
 const WORK: u64 = 1 << 30;
@@ -73,8 +73,7 @@ impl Partial {
         let n = graph.n;
         let of = |i: usize, j: usize| if i == j { 0.0 } else { weight(graph.row(i)[j]) };
         let sums: Vec<f64> = (0..n).map(|i| (0..n).map(|j| of(i, j).abs()).sum()).collect();
-        let mut order: Vec<usize> = (0..n).collect();
-        by_key(&mut order, &|i| -sums[i]);
+        let order = in_order(n, &|i| -sums[i]);
         let weights = order.iter().flat_map(|i| order.iter().map(move |j| of(*i, *j))).collect();
         let rounding = graph.rounding.max(1e-13 * sums.iter().sum::<f64>());
         Self {

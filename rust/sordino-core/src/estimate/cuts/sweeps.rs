@@ -4,7 +4,7 @@ use super::CutGoal;
 use super::graph::Graph;
 use super::local_search::Cut;
 use crate::linear_algebra::{Matrix, dot, inner, symmetric_eigen};
-use crate::order::by_key;
+use crate::order::in_order;
 use crate::split_mix::SplitMix;
 
 /// Steps of Lanczos' recurrence, each of one product with the Laplacian.
@@ -54,8 +54,7 @@ impl Graph<'_> {
 
     /// The best of the cuts `{v : x_v ≤ t}`.
     pub(super) fn sweep(&self, goal: CutGoal, x: &[f64]) -> Vec<bool> {
-        let mut order: Vec<usize> = (0..self.n).collect();
-        by_key(&mut order, &|v| x[v]);
+        let order = in_order(self.n, &|v| x[v]);
         let mut cut = Cut::new(self, &vec![false; self.n]);
         let (mut best, mut length) = (f64::INFINITY, 1);
         for (k, v) in order[..self.n - 1].iter().enumerate() {

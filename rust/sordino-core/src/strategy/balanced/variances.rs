@@ -4,7 +4,7 @@ use super::super::boxes::indicator;
 use super::super::factored::{PARTS, add_parts};
 use super::Balanced;
 use crate::optimize::Symmetry;
-use crate::order::by_key;
+use crate::order::in_order;
 use crate::parallel::{collected, fill, in_pieces};
 use crate::transform::fourier::{RealFourier, convolve, fast_len};
 use crate::workload::Workload;
@@ -142,7 +142,7 @@ impl Balanced {
             fill(out, |t| variance(&ends[t]));
             return;
         }
-        let mut order = in_order(ends.len(), &|k| ends[k].0);
+        let mut order = in_order(ends.len(), &|k| f64::from(ends[k].0));
         self.each_range(|variances| {
             let first = self.len() - variances.len();
             while let Some(k) = order.pop_if(|k| ends[*k].0 as usize == first) {
@@ -157,7 +157,7 @@ impl Balanced {
         let reflected = self.reflected(&kernel, 2 * n);
         let inverse: Vec<f64> = self.weights.iter().map(|d| (*d as f64).recip()).collect();
         let len = |k: usize| (ends[k].1 - ends[k].0 + 1) as usize;
-        let order = in_order(ends.len(), &|k| u32::MAX - len(k) as u32);
+        let order = in_order(ends.len(), &|k| -(len(k) as f64));
         let longest = order.first().map_or(0, |k| len(*k));
         add_parts(out, &|part| {
             let (mut sums, mut before) = (vec![0.0; ends.len()], vec![0.0; n + 1]);
@@ -286,13 +286,6 @@ impl Balanced {
             })
             .collect()
     }
-}
-
-/// The first so many numbers in the order of a key.
-fn in_order(count: usize, key: &dyn Fn(usize) -> u32) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    by_key(&mut order, &|k| f64::from(key(k)));
-    order
 }
 
 /// `out[t] += Σ_{a<t} values[a]·kernel[2·offset + a + t]` for the values and sums from `offset` on: in pieces, of which two

@@ -24,7 +24,7 @@ use super::{Encoded, Encoding, Geometry, Input, Strategy, not_in_row_space};
 use crate::door::NoiseLaw;
 use crate::error::Error;
 use crate::linear_algebra::{dot, to_rows};
-use crate::order::by_key;
+use crate::order::{by_key, in_order};
 use crate::parallel::pieces;
 use crate::unit::Unit;
 use crate::upper::Upper;
@@ -510,8 +510,7 @@ fn slices(axes: &[[Vec<f64>; 2]]) -> Vec<[&[f64]; 2]> {
 
 /// The pairs that no other exceeds in both: the largest sum with weights that are not negative is among them.
 fn not_exceeded([means, rests]: [&[f64]; 2]) -> [Vec<f64>; 2] {
-    let mut places: Vec<usize> = (0..means.len()).collect();
-    by_key(&mut places, &|k| -rests[k]);
+    let mut places = in_order(means.len(), &|k| -rests[k]);
     by_key(&mut places, &|k| -means[k]);
     let mut most = f64::NEG_INFINITY;
     places.retain(|k| {

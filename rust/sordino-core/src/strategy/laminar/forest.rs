@@ -1,7 +1,7 @@
 //! Groups of cells of which any two are nested or disjoint, as a forest over cells that no group tells apart.
 
 use crate::error::Error;
-use crate::order::by_key;
+use crate::order::{by_key, in_order};
 use crate::workload::Workload;
 use std::collections::HashMap;
 
@@ -130,8 +130,7 @@ impl Forest {
         let cells = workload.table_len()?;
         let rows = Rows::of(workload)?;
         // From the largest group on, the smallest so far that holds a cell is the same for all cells of the next.
-        let mut order: Vec<usize> = (0..rows.factors.len()).collect();
-        by_key(&mut order, &|t| -(rows.group(t).len() as f64));
+        let order = in_order(rows.factors.len(), &|t| -(rows.group(t).len() as f64));
         let (mut parent, mut sizes): (Vec<u32>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut innermost = vec![NONE; cells];
         // A query of nothing is none of any node.

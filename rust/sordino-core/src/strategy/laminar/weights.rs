@@ -5,7 +5,7 @@
 use super::forest::{Forest, NONE};
 use super::solve::Solver;
 use crate::minimize::limited_memory;
-use crate::order::by_key;
+use crate::order::in_order;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
@@ -82,8 +82,8 @@ pub(super) fn best(forest: &Forest, asked: &[f64], pure: bool, cost: &dyn Fn(usi
     folded.stands.iter().map(|at| found[*at]).collect()
 }
 
-/// What is seen at some logits.
-type Look<'a> = dyn Fn(&[f64]) -> (f64, Vec<f64>, Vec<f64>) + Sync + 'a;
+/// The value at some logits, its slopes, and if asked for about how curved it is.
+type Look<'a> = dyn Fn(&[f64], bool) -> (f64, Vec<f64>, Vec<f64>) + Sync + 'a;
 
 fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f64> {
     let scale: f64 = weights.iter().sum();
@@ -100,8 +100,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         all
     };
     let of_inner = |all: &[f64]| inner.iter().map(|v| all[*v]).collect::<Vec<f64>>();
-    // The value, its slopes, and about how curved it is.
-    let look: &Look = &|logits| {
+    let look: &Look = &|logits, curved| {
         let (taken, left, shares) = taken(forest, &everywhere(logits));
         let solver = Solver::new(forest, gram(&taken));
         let value: f64 = solver.variances(forest).iter().zip(weights).map(|(t, w)| t * w).sum::<f64>() / scale;
@@ -114,7 +113,9 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
             let of_left = own * shares[v] + of_children[v] * (1.0 - shares[v]);
             let moved = left[v] * shares[v] * (1.0 - shares[v]) / value;
             slope[v] = moved * (own - of_children[v]);
-            curvature[v] = moved * between(-own, -of_children[v]);
+            if curved {
+                curvature[v] = moved * between(-own, -of_children[v]);
+            }
             if let Some(slot) = of_children.get_mut(forest.parent[v] as usize) {
                 *slot += of_left;
             }
@@ -122,7 +123,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         (value.ln(), of_inner(&slope), of_inner(&curvature))
     };
     let evaluate = |logits: &[f64]| {
-        let (value, slope, _) = look(logits);
+        let (value, slope, _) = look(logits, false);
         (value, slope)
     };
     let mut starts = vec![of_inner(&levels(forest, weights))];
@@ -136,7 +137,7 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
         found.iter().map(|own| own.max(FLAT * most)).collect::<Vec<f64>>()
     };
     let with_curvatures = |start: Vec<f64>| {
-        let curvatures = floored(look(&start).2);
+        let curvatures = floored(look(&start, true).2);
         (start, curvatures)
     };
     // Shares of a node change the errors below it: the fewer there are, the less curved they are.
@@ -154,9 +155,8 @@ fn search(forest: &Forest, weights: &[f64], pure: bool, costs: &[f64]) -> Vec<f6
     let descend = |searches: Vec<(Vec<f64>, Vec<f64>)>, evaluations: usize| {
         let one = |(start, curvatures): (_, Vec<f64>)| limited_memory(evaluate, start, &curvatures, evaluations);
         let found: Vec<_> = searches.into_par_iter().map(one).collect();
-        let mut order: Vec<usize> = (0..found.len()).collect();
         // Of deep chains all may be left to the first: that has no error at all.
-        by_key(&mut order, &|k| if found[k].1.is_nan() { f64::INFINITY } else { found[k].1 });
+        let order = in_order(found.len(), &|k| if found[k].1.is_nan() { f64::INFINITY } else { found[k].1 });
         (found, order)
     };
     // Those that get furthest go on, by the curvatures where they are.

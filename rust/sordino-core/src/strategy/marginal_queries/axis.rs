@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::linear_algebra::{Matrix, along_axis, from_rows, product, pseudo_inverse, symmetric_eigen};
-use crate::order::by_key;
+use crate::order::in_order;
 use crate::strategy::factored::squares;
 use crate::strategy::fixed::Fixed;
 use crate::strategy::probe;
@@ -243,10 +243,9 @@ fn balance(row: &mut [i64], exact: &[f64], scale: f64) {
     let mut left: i64 = row.iter().sum();
     while left != 0 {
         let step = -left.signum();
-        let mut order: Vec<usize> = (0..row.len()).collect();
         // What ties but for rounding is taken in order, on every machine.
         let gap = |j: usize| (step as f64 * (exact[j] * scale - row[j] as f64) * TIED).round() as i64;
-        by_key(&mut order, &|j| -gap(j) as f64);
+        let order = in_order(row.len(), &|j| -gap(j) as f64);
         let many = (left.unsigned_abs() as usize).min(row.len());
         for j in &order[..many] {
             row[*j] += step;
